@@ -26,12 +26,12 @@ def rows():
     return [measurement(0, 0, 0.50), measurement(0, 1, 0.54), measurement(1, 0, 0.49)]
 
 
-def measurement(number, seed, accuracy, epochs=2):
+def measurement(number, seed, accuracy, epochs=2, data="x"):
     """One run of the change of this number."""
     arm = CHANGES[number].name
     results = {"validation_accuracy": accuracy, "seconds": 3.0}
-    options = {"data": "x", "epochs": epochs}
-    return Measurement("ablations", arm, ARMS[arm], seed, options, results, "cpu", {}, "")
+    options, settings = {"epochs": epochs}, ARMS[arm]
+    return Measurement("ablations", arm, settings, seed, options, results, "cpu", {}, "", data)
 
 
 def test_every_change_changes_one_thing_that_exists():
@@ -61,7 +61,7 @@ def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys, 
     first = list(read(out, ARMS))
     assert [row.arm for row in first] == [CHANGES[0].name, CHANGES[1].name]
     assert first[0].results["train_images"] == 100 and first[0].results["precision"]
-    assert first[0].options == {"data": data.name, "epochs": 1}
+    assert (first[0].options, first[0].data) == ({"epochs": 1}, data.name)
     assert main([*words, "0", "1"]) == 0
     again = list(read(out, ARMS))
     assert again[:2] == first and [row.seed for row in again] == [0, 0, 1, 1]
@@ -120,8 +120,17 @@ def test_measured_rows_belong_to_the_list_of_changes():
     """What the notebook shows was made by the present list, on named data, and starts somewhere."""
     rows = measured("ablations")
     assert {row.arm for row in rows} == set(ARMS)
-    assert all(row.options["data"] and row.results["train_images"] == 45000 for row in rows)
+    assert all(row.data == "cifar10" and row.results["train_images"] == 45000 for row in rows)
     assert all(line["gain"] is not None for line in summary(rows) if line["after"])
+
+
+def test_nothing_is_averaged_or_compared_over_two_data_sets(rows):
+    """A row of other data is a line of its own, gains nothing, and is not drawn beside the rest."""
+    lines = summary([*rows, measurement(0, 2, 0.9, data="y"), measurement(1, 1, 0.1, data="y")])
+    assert [line["data"] for line in lines] == ["x", "x", "y", "y"]
+    assert lines[0]["accuracy"] == pytest.approx(0.52) and lines[3]["gain"] is None
+    with pytest.raises(ValueError, match="on one data set .* on x, y"):
+        show_ablations(lines)
 
 
 def test_figure_names_every_change_and_refuses_mixed_lengths(rows):

@@ -33,7 +33,7 @@ def test_stand_in_names_shapes_that_it_was_not_trained_on():
 
 def test_model_that_notebook_05_looks_into_knows_shapes_it_has_not_seen():
     """An 8 x 8 grid, four blocks of four heads, and well above 90 % on another draw."""
-    config, weights, known = read_course_model("shapes_patch4")
+    config, weights, known = read_course_model("shapes_patch4", "shapes")
     assert (config.grid_size, config.depth, config.num_heads) == ((8, 8), 4, 4)
     model = VisionTransformer(config).eval()
     model.load_state_dict(weights)
@@ -46,18 +46,29 @@ def test_model_that_notebook_05_looks_into_knows_shapes_it_has_not_seen():
 
 def test_features_without_labels_sort_shapes_better_than_pixels_do():
     """The ten nearest of 100 labelled images: as its row says, and far above the pixels."""
-    config, weights, _ = read_course_model("self_supervised")
+    data, shares = few_shapes(400), []
+    config, weights, _ = read_course_model("self_supervised", data)
     model = VisionTransformer(config)
     model.head = torch.nn.Identity()
     model.load_state_dict(weights)
-    data, shares = few_shapes(400), []
     for read in (pixels_of, model.eval()):
-        learnt = read_all(read, data.train.images[:100])
-        new = read_all(read, data.test.images)
+        learnt = read_all(read, data.train.images[:100], "shapes")
+        new = read_all(read, data.test.images, "shapes")
         shares.append(nearest_accuracy(learnt, data.train.labels[:100], new, data.test.labels))
     row = next(r for r in measured("self_supervised") if (r.arm, r.seed) == ("contrast", 0))
     assert abs(shares[1] - row.results["nearest, 100 labels"]) < 0.01  # the weights are float16
     assert shares[1] > shares[0] + 0.07
+
+
+@pytest.mark.parametrize("name", ["stand_in", "shapes_patch4", "self_supervised"])
+def test_course_models_refuse_images_that_they_were_not_trained_on(name):
+    """One line names both data sets and the remedy."""
+    data = load_data(limit=10, held_out=10)
+    with pytest.raises(ValueError) as refusal:
+        read_course_model(name, data)
+    message = str(refusal.value)
+    assert f"model {name} was trained on shapes, not on cifar10. Train one" in message
+    assert "load_data('shapes')" in message and "\n" not in message
 
 
 def test_stand_in_takes_the_place_of_a_failed_download(monkeypatch):

@@ -393,6 +393,15 @@ def test_original_with_a_wrong_digest_is_refused(tmp_path, monkeypatch, content)
         server.server_close()
 
 
+def test_a_folder_does_not_take_the_name_of_other_images(tmp_path):
+    """What was measured on drawn shapes must not stand beside a folder that is called shapes."""
+    for name in ("a", "b"):
+        (tmp_path / "shapes" / name).mkdir(parents=True)
+        for i in range(4):
+            Image.new("RGB", (8, 8), (i, 0, 0)).save(tmp_path / "shapes" / name / f"{i}.png")
+    assert load_data(tmp_path / "shapes").name == "folder shapes"
+
+
 def test_original_holds_a_tenth_of_each_class_out(monkeypatch):
     """Validation images come from the training half, a tenth of each class; test stays whole."""
 

@@ -1,6 +1,7 @@
 """vitedu.bench.experiments: runs that go on where they stopped, measurements to be trusted."""
 
 import json
+import re
 from functools import partial
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from vitedu.bench.experiments import (
     measured,
     names,
     read,
+    robustness,
     table,
     train_and_measure,
     train_to_end,
@@ -41,10 +43,10 @@ def calls(monkeypatch):
     return made
 
 
-def run_experiment(name, out, profile, seeds, only=()):
+def run_experiment(name, out, profile, seeds, only=(), data="shapes"):
     """Complete the lines of an experiment in the size of a profile, as the command does."""
     run = partial(experiments.find(name).run, profile=profile)
-    return complete(name, out, run, {"profile": profile.name}, seeds=seeds, only=only)
+    return complete(name, out, run, {"profile": profile.name}, data=data, seeds=seeds, only=only)
 
 
 def test_every_line_says_what_ran_and_how(calls, tmp_path, capsys):
@@ -58,7 +60,7 @@ def test_every_line_says_what_ran_and_how(calls, tmp_path, capsys):
     assert (first.experiment, first.arm, first.settings) == ("x", "small", {"width": 8})
     assert first.options == {"profile": "quick"} and first.results["precision"] == "float32"
     assert {"vitedu", "torch", "python"} <= set(first.versions)
-    assert first.machine and first.command.startswith("vitedu")
+    assert first.machine and first.command.startswith("vitedu") and first.data == "shapes"
     assert "small, seed 0" in capsys.readouterr().out
 
 
@@ -98,8 +100,8 @@ def test_table_gives_mean_and_spread_of_every_arm_in_their_order(calls, tmp_path
     found = run_experiment("x", tmp_path / "x.jsonl", profile=QUICK, seeds=[0, 4])
     lines = [line.split() for line in table(reversed(found), ARMS).splitlines()[1:]]
     assert lines == [
-        ["small", "quick", "score", "10", "8", "12", "2"],
-        ["large", "quick", "score", "18", "16", "20", "2"],
+        ["small", "shapes", "quick", "score", "10", "8", "12", "2"],
+        ["large", "shapes", "quick", "score", "18", "16", "20", "2"],
     ]
 
 
@@ -120,6 +122,68 @@ def test_lines_that_do_not_belong_are_refused(calls, tmp_path, line, message):
     out.write_text(text + (line or text.replace('"width": 8', '"width": 9')) + "\n")
     with pytest.raises(ValueError, match=message):
         run_experiment("x", out, profile=QUICK, seeds=[1])
+
+
+def test_lines_name_their_data_or_a_line_above_does(calls, tmp_path):
+    """What is appended names its own; a line without any is refused, with the remedy."""
+    out = tmp_path / "x.jsonl"
+    run_experiment("x", out, profile=QUICK, seeds=[0], only=["small"])
+    assert json.loads(out.read_text())["data"] == "shapes"
+    bare = out.read_text().replace(', "data": "shapes"', "")
+    out.write_text(bare)
+    with pytest.raises(ValueError, match='line 1 does not name its data. Put {"data": "shapes"}'):
+        list(read(out, ARMS))
+    out.write_text('{"data": "mine"}\n' + bare)
+    run_experiment("x", out, profile=QUICK, seeds=[0], only=["small"])
+    assert [row.data for row in read(out, ARMS)] == ["mine", "shapes"]
+    run_experiment("x", out, profile=QUICK, seeds=[0], only=["small"], data="mine")
+    assert calls == [("small", 0)] * 2  # of either data there is a row already
+
+
+def test_shipped_rows_are_those_of_the_live_numbers_or_none(calls, tmp_path, monkeypatch):
+    """By default those that the experiment runs on; a name shows others alone."""
+    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    assert measured("x") == []
+    for data, seed in (("shapes", 0), ("mine", 1)):
+        run_experiment("x", tmp_path / "x.jsonl", profile=QUICK, seeds=[seed], data=data)
+    photographs = load_data(limit=10, held_out=10)
+    assert {row.seed for row in measured("x")} == {0}
+    assert {row.seed for row in measured("x", "mine")} == {1}
+    with pytest.raises(ValueError) as refusal:
+        measured("x", photographs)
+    message = str(refusal.value)
+    assert "measurements of x were made on mine and shapes, not on cifar10. Measure" in message
+    assert 'alone: measured("x", "mine") or measured("x", "shapes").' in message
+    assert "vitedu bench experiments x" in message and "\n" not in message
+    experiments.find("x").DATA = "cifar10"  # the experiment moves on, the file does not
+    with pytest.raises(ValueError, match="made on mine and shapes, not on cifar10"):
+        measured("x")
+
+
+def test_all_424_shipped_rows_say_their_data():
+    """Photographs for the ablations, tasks of their own for two, drawn shapes for all others."""
+    own = {"ablations": "cifar10", "cue": "cells", "texture": "textures"}
+    rows = [row for name in names() for row in measured(name)]
+    assert len(rows) == 424
+    assert all(row.data == own.get(row.experiment, "shapes") for row in rows)
+
+
+def test_experiments_load_the_data_that_they_name():
+    """Literal names of data sets in an experiment's calls are its DATA."""
+    for name in names():
+        text = (experiments.FOLDER / f"{name}.py").read_text(encoding="utf-8")
+        for source in re.findall(r"\bload(?:_data)?\((.+?)[,)]", text):
+            assert source in ("DATA", f'"{experiments.data_of(name)}"'), name
+        if re.search(r"\b(shapes\(profile|drawings\(|few_shapes\()", text):
+            assert experiments.data_of(name) == "shapes", name
+
+
+def test_a_goal_belongs_to_its_data(monkeypatch):
+    """The accuracy at which a CNN is stopped on shapes says nothing about photographs."""
+    photographs = load_data(limit=10, held_out=10)
+    monkeypatch.setattr(robustness, "shapes", lambda profile, count, quick: photographs)
+    with pytest.raises(ValueError, match="chosen on shapes, not on cifar10. Choose one; add it"):
+        robustness.run("CNN", 0, QUICK)
 
 
 def test_unknown_names_list_the_choices(calls, tmp_path, monkeypatch):

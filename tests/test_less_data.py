@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from vitedu.bench.experiments import less_data as rows_of
 from vitedu.bench.experiments import masked, measured, self_supervised
 from vitedu.bench.experiments import teacher as with_teacher
+from vitedu.data import load_data
 from vitedu.fast import DroppingBlock
 from vitedu.fitting.augmentation import Draws, random_mix
 from vitedu.hardware import Profile
@@ -28,9 +29,12 @@ from vitedu.less_data import (
     entropy_and_spread,
     grey_view,
     mixup,
+    pixels_of,
     random_masking,
     random_resized_crop,
+    read_all,
     smoothed_gap,
+    standardise,
 )
 from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
 from vitedu.patches import patchify
@@ -221,12 +225,22 @@ def test_windows_are_cut_from_the_image_that_the_label_names():
     assert torch.equal(cut.labels[20:40], data.train.labels)
 
 
+@pytest.mark.parametrize("source", ["shapes", "cifar10"])
+def test_standardised_images_have_about_mean_0_and_deviation_1(source):
+    """The numbers are those of the named data; those of other data are refused, with the remedy."""
+    data = load_data(source, limit=400, held_out=10)
+    pixels = standardise(data.train.images, data.name)
+    assert abs(pixels.mean()) < 0.06 and abs(pixels.std() - 1) < 0.06
+    with pytest.raises(ValueError, match="of shapes and cifar10, not of mine. Use data.normalize"):
+        read_all(pixels_of, data.train.images, "mine")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["DINO", "contrast"])
 def test_learning_without_labels_moves_every_weight_of_the_average(loss):
     """Two steps change the untrained model, the same way for the same seed."""
-    images = torch.randint(0, 256, (80, 3, 32, 32), dtype=torch.uint8)
-    before, after, again = (self_supervised.learn(images, loss, n, seed=3) for n in (0, 2, 2))
+    data = load_data("shapes", limit=80, held_out=10)
+    before, after, again = (self_supervised.learn(data, loss, n, seed=3) for n in (0, 2, 2))
     for (name, old), new, same in zip(
         before.named_parameters(), after.parameters(), again.parameters(), strict=True
     ):

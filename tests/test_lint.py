@@ -200,6 +200,36 @@ def test_lint_names_the_fault(tmp_path, fault):
     assert all(problem.startswith("01_patches.ipynb, ") for problem in problems)
 
 
+ALONE = 'rows = measured("cue", "cells")\nprint(rows[0].data)'
+BESIDE = {  # cells -> what lint says, or "" where all is well
+    'data = load_data()\nmeasured("less_data")': "less_data, made on shapes, stands beside cifar10",
+    'd = load_data("cifar10")\nmeasured("cue", d)': "cue, made on cells, stands beside cifar10",
+    'd = load_data()\nd = replace(d)\nmeasured("cue", data=d)': "stands beside cifar10",
+    's = os.environ.get("V", "x")\nd = load_data(s)\nmeasured("cue", d)': "stands beside x",
+    'load_data(source="cifar10")\nmeasured("cue")': "stands beside cifar10",
+    'draw_shapes(9)\nmeasured("ablations")': "made on cifar10, stands beside shapes",
+    'measured("cue", "cells")': "shows measurements without their data",
+    "measured(name)": "shows measurements without their data",
+    'measured("cue", "shapes").data': "cue, made on cells, stands beside shapes",
+    'd = load_data()\nread_course_model("stand_in", d)': "made on shapes, stands beside cifar10",
+    'load_data()\nread_course_model("stand_in", "shapes")': "stands beside cifar10",
+    f"load_data()\n{ALONE}": "",
+    'load_data("shapes")\nmeasured("less_data")': "",
+    'd = load_data("shapes")\nmeasured("less_data", d)\nread_course_model("stand_in", d)': "",
+    'load_data()\nmeasured("less_data", few)': "",  # what few is shows at run time
+}
+
+
+@pytest.mark.parametrize("source", BESIDE)
+def test_lint_finds_shipped_numbers_beside_images_of_other_data(tmp_path, source):
+    """Rows and weights of one data set, live images of another, and rows that do not say theirs."""
+    notebook = build()
+    notebook.cells.append(new_code_cell(source, id="new"))
+    problems = [p for p in problems_of(notebook, tmp_path) if "is not defined" not in p]
+    assert len(problems) == bool(BESIDE[source]), problems
+    assert all(BESIDE[source] in p and "cell 'new'" in p for p in problems)
+
+
 CLASS_FAULTS = {
     "solved": (
         "raise NotImplementedError('2.5 MultiHeadAttention')",

@@ -12,7 +12,7 @@ from torch import nn
 
 from vitedu.__main__ import main
 from vitedu.bench import laptop as benchmarks
-from vitedu.data import load_data
+from vitedu.data import cifar10, load_data
 from vitedu.fitting import runs
 from vitedu.fitting.checkpoints import load_checkpoint, save_checkpoint
 from vitedu.fitting.event_files import PATTERN
@@ -135,6 +135,44 @@ def test_train_refuses_a_precision_by_listing_the_choices(tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["train", "--out", str(tmp_path), "--precision", "int3"])
     assert stop.value.code == 2 and "bfloat16" in capsys.readouterr().err
+
+
+@pytest.fixture
+def older(stopped, monkeypatch):
+    """A stopped run that says cifar10 as runs did before the photographs were shipped."""
+    path = stopped / "config.json"
+    description = json.loads(path.read_text())
+    images, asked = load_data(description["data"]["source"]), []
+    description["data"]["source"] = "cifar10"
+    path.write_text(json.dumps(description))
+    monkeypatch.setattr(runs, "load_data", lambda source, **_: asked.append(source) or images)
+    return stopped, asked
+
+
+LEARNED = "learned from CIFAR-10 as published, now cifar10-original, not its JPEG copy."
+
+
+def test_resume_of_an_older_run_does_not_take_the_jpeg_copy_for_its_images(older, capsys):
+    """It goes on with the original and says so; asked for the copy, it refuses in one line."""
+    out, asked = older
+    assert main(["train", "--out", str(out), "--resume", "--data", "cifar10"]) == 2
+    assert "data was cifar10-original, is cifar10." in capsys.readouterr().err and not asked
+    assert main(["train", "--out", str(out), "--resume"]) == 0
+    assert f"{out} {LEARNED}\n" in capsys.readouterr().out and asked == ["cifar10-original"]
+    assert json.loads((out / "config.json").read_text())["data"]["source"] == "cifar10-original"
+
+
+def test_eval_of_an_older_run_measures_on_the_images_it_learned(older, capsys):
+    """The copy is used only where it is asked for; a run on the copy is measured on it."""
+    out, asked = older
+    for words, source in (([], "cifar10-original"), (["--data", "cifar10"], "cifar10")):
+        assert main(["eval", "--checkpoint", str(out), *words]) == 0
+        assert LEARNED in capsys.readouterr().out and asked.pop() == source
+    description = json.loads((out / "config.json").read_text())
+    description["data"]["mean"] = torch.tensor(cifar10.MEAN).tolist()
+    (out / "config.json").write_text(json.dumps(description))
+    assert main(["eval", "--checkpoint", str(out)]) == 0
+    assert LEARNED not in capsys.readouterr().out and asked == ["cifar10"]
 
 
 def test_train_explains_a_loss_that_breaks(folder, tmp_path, monkeypatch, capsys):

@@ -36,7 +36,7 @@ def test_table_shows_the_difference_of_each_seed():
     found = []
     for kind, seed, loss in runs:
         arm, results = f"pre-norm, 0.01, {kind}", {"final_loss": loss, "steps_to_goal": "never"}
-        found.append(Measurement("warmup", arm, {}, seed, {}, results, "", {}, ""))
+        found.append(Measurement("warmup", arm, {}, seed, {}, results, "", {}, "", "shapes"))
     (line,) = warmup.pairs_table(found).splitlines()[1:]
     assert line.split()[:6] == ["pre-norm", "0.01", "0", "1.50", "1.00", "+0.50"]
 

@@ -32,6 +32,8 @@ smoothed_gap = math.log(0.91 / 0.01)
 # DINO's loss over 64 prototypes if both networks answer alike for every image: all even, or all
 # sure of one
 collapse_losses = (math.log(64), 0.0)
+# mean and deviation of all pixels, by the data
+ROUGHLY = {"shapes": (0.2, 0.17), "cifar10": (0.473, 0.251)}
 
 
 def mixup(
@@ -373,9 +375,15 @@ def grey_view(
     return moved.expand(-1, 3, -1, -1)
 
 
-def standardise(images: torch.Tensor) -> torch.Tensor:
-    """Bring uint8 images (n, 3, H, W) to about mean 0 and deviation 1."""
-    return (images.float() / 255 - 0.2) / 0.17
+def standardise(images: torch.Tensor, data: str) -> torch.Tensor:
+    """Bring uint8 images (n, 3, H, W) of a data set to about mean 0 and deviation 1."""
+    if data not in ROUGHLY:
+        raise ValueError(
+            f"standardise knows mean and deviation of {' and '.join(ROUGHLY)}, not of {data}. "
+            "Use data.normalize(images), or add them to ROUGHLY."
+        )
+    mean, deviation = ROUGHLY[data]
+    return (images.float() / 255 - mean) / deviation
 
 
 def pixels_of(images: torch.Tensor) -> torch.Tensor:
@@ -384,9 +392,9 @@ def pixels_of(images: torch.Tensor) -> torch.Tensor:
 
 
 @torch.no_grad()
-def read_all(read: Callable[[torch.Tensor], torch.Tensor], images: torch.Tensor) -> torch.Tensor:
+def read_all(read: Callable[..., torch.Tensor], images: torch.Tensor, data: str) -> torch.Tensor:
     """Give the features (n, D) of uint8 images in grey, seen in a view that changes nothing."""
-    grey = standardise(images).mean(dim=1, keepdim=True).expand(-1, 3, -1, -1)
+    grey = standardise(images, data).mean(dim=1, keepdim=True).expand(-1, 3, -1, -1)
     return torch.cat([read(part) for part in grey.split(250)])
 
 

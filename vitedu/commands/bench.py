@@ -108,15 +108,15 @@ def ablations(args) -> None:
     check_device(args.device)
     images = load(args.data)
     run = partial(train_arm, data=images, epochs=args.epochs, device=args.device)
-    options = {"data": images.name, "epochs": args.epochs}
-    print(ablation_table(run_missing("ablations", run, options, args)))
+    rows = run_missing("ablations", run, {"epochs": args.epochs}, args, images.name)
+    print(ablation_table(rows))
 
 
 def experiments(args) -> None:
     """Run what is missing of an experiment, or list the experiments."""
     from dataclasses import replace
 
-    from vitedu.bench.experiments import find, names, table
+    from vitedu.bench.experiments import data_of, find, names, table
     from vitedu.hardware import current_profile
 
     if not args.name:
@@ -128,15 +128,16 @@ def experiments(args) -> None:
     profile = replace(profile, name=args.profile) if args.profile else profile
     module = find(args.name)
     run = partial(module.run, profile=profile)
-    print(table(run_missing(args.name, run, {"profile": profile.name}, args), module.ARMS))
+    options = {"profile": profile.name}
+    print(table(run_missing(args.name, run, options, args, data_of(args.name)), module.ARMS))
 
 
-def run_missing(name: str, run, options: dict, args) -> list:
+def run_missing(name: str, run, options: dict, args, data: str) -> list:
     """Run what the file lacks, and say where the file is; return all its measurements."""
     from vitedu.bench.experiments import complete
 
     out = args.json or Path("build/experiments") / f"{name}.jsonl"
-    measurements = complete(name, out, run, options, seeds=args.seeds, only=args.only)
+    measurements = complete(name, out, run, options, data=data, seeds=args.seeds, only=args.only)
     print(f"lines in {out}")
     return measurements
 

@@ -6,6 +6,7 @@ and no reference is imported. Not here: checkers (``commands.inspection``).
 
 import ast
 import builtins
+import contextlib
 import copy
 import re
 from collections import Counter
@@ -28,6 +29,11 @@ ABSOLUTE = re.compile(
 )
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 HEADING = re.compile(r"(?m)^#+ +(.+?) *$")
+PACKAGE = Path(__file__).parents[1]
+SHIPPED = {  # function that reads it -> the file, and the words in it that name the data
+    "measured": ("bench/experiments/{}.jsonl", r'"data": "(.+?)"'),
+    "read_course_model": ("pretrained/{}/config.json", r'"name": "(.+?)"'),
+}
 ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 
 
@@ -51,6 +57,7 @@ def lint(path: Path) -> list[str]:
         *_lint_outputs(notebook),
         *_lint_text(notebook, path),
         *_lint_names(notebook),
+        *_lint_data(notebook),
         *colab.find_problems(notebook, path.stem),
     ]
     return [f"{path.name}, {problem}" for problem in problems]
@@ -331,3 +338,63 @@ def _lint_names(notebook: NotebookNode) -> Iterator[str]:
     for name, where in imported.items():
         if name not in used:
             yield f"{where}: imports {name}, which no cell and no reference uses; drop it."
+
+
+# --- the data -----------------------------------------------------------------------------------
+
+
+def _lint_data(notebook: NotebookNode) -> Iterator[str]:
+    """Rule: shipped numbers and weights stand beside images of their own data, or alone, named."""
+    trees: dict[int, ast.Module] = {}
+    for index, cell in enumerate(notebook.cells):
+        with contextlib.suppress(SyntaxError):  # which _lint_names reports
+            trees[index] = parse(strip_magics(cell.source) if cell.cell_type == "code" else "")
+    nodes = [(i, node) for i, tree in trees.items() for node in ast.walk(tree)]
+    assigned = [node for _, node in nodes if isinstance(node, ast.Assign)]
+    values = {getattr(node.targets[0], "id", ""): node.value for node in assigned[::-1]}
+    calls = [(i, node) for i, node in nodes if isinstance(node, ast.Call)]
+    drawn = [node for _, node in calls if _called(node) in ("load_data", "draw_shapes")]
+    loaded = {name for node in drawn if (name := _data_of(node, values))}
+    for index, node in calls:
+        function, where = _called(node), _place(notebook, index)
+        if function not in SHIPPED:
+            continue
+        first, beside = [*node.args, *(word.value for word in node.keywords), None, None][:2]
+        name, file, words = getattr(first, "value", None), *SHIPPED[function]
+        is_named, own = isinstance(beside, ast.Constant), _data_of(beside, values)
+        is_said = function != "measured" or ".data" in notebook.cells[index].source
+        if (is_named or not name) and not is_said:
+            yield f"{where}: shows measurements without their data; print the field data of one."
+        path = PACKAGE / file.format(name)
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        made_on = dict.fromkeys(re.findall(words, text))
+        wrong = {own} if own else loaded if beside is None else set()
+        if function == "read_course_model" and is_named and own not in loaded:
+            wrong = loaded
+        if name and (others := sorted(wrong - made_on.keys())):
+            yield (
+                f"{where}: {name}, made on {' and '.join(made_on) or 'nothing'}, stands beside "
+                f"{' and '.join(others)}; measure or train anew, or name its own data as second "
+                f"argument of {function} and show nothing of other data beside it."
+            )
+
+
+def _called(node: ast.Call) -> str:
+    """Name the function that is called, the part after the last dot."""
+    return getattr(node.func, "id", getattr(node.func, "attr", ""))
+
+
+def _data_of(node: ast.AST | None, values: dict[str, ast.expr], depth: int = 9) -> str | None:
+    """Name the data set that an expression stands for, None where it cannot be read."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.Name) and depth:
+        return _data_of(values.get(node.id), values, depth - 1)
+    if not isinstance(node, ast.Call):
+        return None
+    given = [*node.args, *(word.value for word in node.keywords if word.arg == "source")]
+    if not given or _called(node) == "draw_shapes":
+        return {"load_data": "cifar10", "draw_shapes": "shapes"}.get(_called(node))
+    # a default stands last: os.environ.get("VITEDU_DATA", "shapes")
+    place = {"load_data": 0, "replace": 0, "get": -1}.get(_called(node))
+    return None if place is None else _data_of(given[place], values, depth)

@@ -14,6 +14,7 @@ import socket
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -160,6 +161,17 @@ def load_data(
     return load_folder(folder, seed, image_size, limits)
 
 
+def of_data(values: dict[str, Any], data: Data | str, what: str, remedy: str) -> Any:
+    """Pick, of values by the names of data sets, the one that may stand beside these images.
+
+    A ValueError says in one line ``what`` is of other data, both names, and the remedy.
+    """
+    name = data if isinstance(data, str) else data.name
+    if name not in values:
+        raise ValueError(f"{what} on {' and '.join(sorted(values))}, not on {name}. {remedy}")
+    return values[name]
+
+
 def is_integer(value, at_least: int) -> bool:
     """Tell whether a value is a whole number, True and False not counted, and large enough."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
@@ -249,7 +261,9 @@ def load_folder(folder: Path, seed: int, image_size: int | None, limits: Limits)
             raise ValueError(f"none of the {split} images of {folder} could be read.")
         splits.append(to_split(images[chosen], rows[chosen, 1]))
     class_names = tuple(next(iter(class_folders.values())))
-    return to_data(folder.name, class_names, splits, skipped=int((~readable).sum()))
+    is_taken = folder.name in ("cifar10", "cifar10-original", "shapes")  # names of other images
+    name = f"folder {folder.name}" if is_taken else folder.name
+    return to_data(name, class_names, splits, skipped=int((~readable).sum()))
 
 
 def to_data(name: str, class_names: tuple[str, ...], splits: list[Split], skipped: int = 0) -> Data:

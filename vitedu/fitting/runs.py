@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from vitedu.data import Data, load_data
+from vitedu.data import Data, cifar10, load_data
 from vitedu.files import write_whole
 from vitedu.fitting.checkpoints import DESCRIPTION, WEIGHTS, load_description, save_checkpoint
 from vitedu.fitting.curves import draw_curves
@@ -205,7 +205,7 @@ def make_plan(out, data, preset_name, limit, changes, model_options, resume, ove
     if "outcome" in description and not (out / STATE).exists():
         print(f"{out} holds a run that has ended: {outcome_line(description)}")
         return None
-    old = {"data": description["data"]["source"], "preset": description["preset"]}
+    old = {"data": source_of(description, out), "preset": description["preset"]}
     old["limit"] = description["data"]["limit"]
     arguments = {"data": data, "preset": preset_name, "limit": limit}
     now = {name: old[name] if arguments[name] is None else arguments[name] for name in old}
@@ -213,6 +213,15 @@ def make_plan(out, data, preset_name, limit, changes, model_options, resume, ove
     before = {**old, **asdict(config), **vars(ViTConfigWithOptions(**description["model"]))}
     refuse_changes(before, {**before, **now, **changes, **model_options}, out)
     return now["data"], now["preset"], now["limit"], config, description["model_options"]
+
+
+def source_of(description: dict, folder: Path) -> str:
+    """Say where the images of a run came from; "cifar10" was a download before it was shipped."""
+    info = description["data"]
+    if info["source"] != "cifar10" or info.get("mean") == torch.tensor(cifar10.MEAN).tolist():
+        return info["source"]
+    print(f"{folder} learned from CIFAR-10 as published, now cifar10-original, not its JPEG copy.")
+    return "cifar10-original"
 
 
 def closing_note(out: Path, history: History) -> str:

@@ -13,7 +13,7 @@ import torch
 from vitedu.data.image_folder import decode
 from vitedu.fitting.checkpoints import load_checkpoint
 from vitedu.fitting.evaluating import Statistics, measure_test_accuracy, predict
-from vitedu.fitting.runs import load
+from vitedu.fitting.runs import load, source_of
 from vitedu.hardware import check_device, pick_device, pick_precision
 from vitedu.options import build_model, with_options
 from vitedu.vit import VisionTransformer, ViTConfig
@@ -23,7 +23,8 @@ def main_eval(*, checkpoint: Path, data: str | None = None, device: str = "auto"
     """Run ``vitedu eval``: measure a checkpoint on the validation and test images of a data set."""
     model, description = load_run(checkpoint, device)
     info = description["data"]
-    images = load(data or info["source"], image_size=model.config.image_size)
+    source = source_of(description, checkpoint)
+    images = load(data or source, image_size=model.config.image_size)
     if list(images.class_names) != info["class_names"]:
         raise ValueError(
             f"the model knows {len(info['class_names'])} classes "

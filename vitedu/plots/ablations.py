@@ -19,16 +19,17 @@ def show_ablations(lines: Sequence[Mapping]) -> Figure:
 
     Args:
         lines: as ``vitedu.bench.experiments.ablations.summary`` gives them for one number of
-            epochs: ``change``, ``after``, ``accuracy``, ``low``, ``high``, ``gain`` and ``seeds``.
+            epochs and one data set: ``change``, ``after``, ``accuracy``, ``low``, ``high``,
+            ``gain`` and ``seeds``.
 
     Raises:
-        ValueError: no line, or lines of several numbers of epochs, which cannot be compared.
+        ValueError: no line, or lines of several numbers of epochs or several data sets.
     """
-    epochs = {line["epochs"] for line in lines}
-    if len(epochs) != 1:
+    epochs, sets = ({line[key] for line in lines} for key in ("epochs", "data"))
+    if len(epochs) != 1 or len(sets) != 1:
         raise ValueError(
-            f"show_ablations compares runs of one length (got {len(lines)} lines of epochs "
-            f"{sorted(epochs)}); choose the lines of one."
+            f"show_ablations compares runs of one length on one data set (got {len(lines)} lines "
+            f"of epochs {sorted(epochs)} on {', '.join(sorted(sets))}); choose the lines of one."
         )
     fig, axes = figure(size=(WIDTH, 0.9 + 0.34 * len(lines)))
     ax = axes[0, 0]

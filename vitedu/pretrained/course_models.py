@@ -16,7 +16,8 @@ from pathlib import Path
 
 import torch
 
-from vitedu.data import load_data
+from vitedu.data import Data, load_data
+from vitedu.data.loading import of_data
 from vitedu.data.photograph import load_photograph
 from vitedu.options import with_options
 from vitedu.pretrained.loading import load_pretrained, read_weights
@@ -83,8 +84,8 @@ def published_demo(name: str, model, paths: list[Path]) -> Demo:
 
 def stand_in_demo(reason: str) -> Demo:
     """Take the course's own model, and drawn shapes that it was not trained on."""
-    config, weights, data = read_course_model("stand_in")
     shapes = load_data("shapes", seed=UNSEEN_SEED, limit=10)
+    config, weights, data = read_course_model("stand_in", shapes)
     pictures = shapes.test.images[:6]
     return Demo(
         f"a stand-in: a small model of the course, trained on drawn shapes. {reason}",
@@ -102,12 +103,14 @@ def normalize(images: torch.Tensor, data: dict) -> torch.Tensor:
     return (images / 255 - mean) / std
 
 
-def read_course_model(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
+def read_course_model(name: str, data: Data | str) -> tuple[ViTConfig, dict, dict]:
     """Read weights that come with the package.
 
     Args:
         name: of a folder beside this file: "stand_in" (notebook 03), "shapes_patch4" (05) or
             "self_supervised" (07; it has no head).
+        data: the images that it is for, or their name, such as "shapes"; a ValueError if it was
+            trained on others.
 
     Returns:
         The shape of the model, its weights, and its data's names, mean, std, sizes.
@@ -115,5 +118,8 @@ def read_course_model(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], di
     with resources.as_file(resources.files("vitedu.pretrained") / name) as folder:
         weights = read_weights(folder / "model.safetensors")
         description = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    learned = description["data"]
+    remedy = f"Train one (vitedu train), or take its own images: load_data({learned['name']!r})."
+    of_data({learned["name"]: name}, data, f"the shipped model {name} was trained", remedy)
     config = with_options(ViTConfig(), **{**description["model"], "fused": False})
-    return config, {key: value.float() for key, value in weights.items()}, description["data"]
+    return config, {key: value.float() for key, value in weights.items()}, learned

@@ -4,6 +4,9 @@ Each experiment is a module of this folder with ``ARMS`` and ``run(arm, seed, pr
 The lines that notebooks show lie beside it as ``<name>.jsonl``; ``measured(name)`` reads them. Here
 stands what experiments share: images, training with ``fit`` and measuring, and runs of all arms,
 each a line of JSON. A run that was stopped goes on: what stands in the file is not run again.
+
+Every line names its data, or a line ``{"data": "shapes"}`` above does. A module that runs on other
+data than ``DATA`` has a ``DATA`` of its own.
 """
 
 import importlib
@@ -27,7 +30,7 @@ from torch import nn
 
 from vitedu import __version__
 from vitedu.data import Data, load_data
-from vitedu.data.loading import Split
+from vitedu.data.loading import Split, of_data
 from vitedu.data.shapes import draw_shapes
 from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting.evaluating import measure
@@ -36,6 +39,7 @@ from vitedu.hardware import Profile, pick_device
 from vitedu.stopwatch import machine
 
 FOLDER = Path(__file__).parent
+DATA = "shapes"  # what experiments run on
 load = cache(load_data)
 Arms = dict[str, dict[str, Any]]  # name -> settings, in what JSON can hold
 Results = dict[str, Any]  # numbers, and facts in words such as the precision in use
@@ -126,6 +130,7 @@ class Measurement:
     machine: str
     versions: dict[str, str]
     command: str
+    data: str  # the name of what was learned from, such as "shapes"
 
 
 def names() -> list[str]:
@@ -140,9 +145,28 @@ def find(name: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{name}")
 
 
-def measured(name: str) -> list[Measurement]:
-    """Give the measurements of an experiment that come with the package."""
-    return list(read(FOLDER / f"{name}.jsonl", find(name).ARMS))
+def data_of(name: str) -> str:
+    """Name the data that an experiment runs on now."""
+    return getattr(find(name), "DATA", DATA)
+
+
+def measured(name: str, data: Data | str | None = None) -> list[Measurement]:
+    """Give the measurements of an experiment that come with the package, those on one data set.
+
+    Args:
+        name: of the experiment.
+        data: the images of the live numbers that they will stand beside; a name, such as "shapes",
+            to show them alone. By default what the experiment itself runs on now.
+
+    Raises:
+        ValueError: they were made on other data.
+    """
+    rows = list(read(FOLDER / f"{name}.jsonl", find(name).ARMS))
+    found = {own: [row for row in rows if row.data == own] for own in {row.data for row in rows}}
+    what = f"the shipped measurements of {name} were made"
+    remedy = f"Measure anew (vitedu bench experiments {name}), or show the shipped ones alone: "
+    remedy += " or ".join(f'measured("{name}", "{own}")' for own in sorted(found)) + "."
+    return of_data(found, data or data_of(name), what, remedy) if found else []
 
 
 def complete(
@@ -151,13 +175,15 @@ def complete(
     run: Callable[[str, int], Results],
     options: dict,
     *,
+    data: str,
     seeds: Sequence[int],
     only: Sequence[str] = (),
 ) -> list[Measurement]:
     """Run every chosen arm of an experiment with every seed that the file does not hold.
 
-    ``run`` takes arm and seed. Each run is added to the file ``out`` as soon as it is done. With
-    other options an arm runs anew. ``only`` has parts of names to choose arms by; all if empty.
+    ``run`` takes arm and seed, and learns from ``data``. Each run is added to the file ``out`` as
+    soon as it is done. With other options or data an arm runs anew. ``only`` has parts of names to
+    choose arms by; all if empty.
 
     Returns:
         All measurements of the file.
@@ -166,12 +192,12 @@ def complete(
     chosen = [arm for arm in arms if not only or any(word in arm for word in only)]
     if not chosen:
         raise ValueError(f"no arm matches {' '.join(only)}. Choices: {'; '.join(arms)}.")
-    done = [(line.arm, line.seed, line.options) for line in read(out, arms)]
+    done = [(line.arm, line.seed, line.options, line.data) for line in read(out, arms)]
     versions = {each: metadata.version(each) for each in ("torch", "torchvision")}
     versions |= {"vitedu": __version__, "python": platform.python_version()}
-    context = machine(pick_device()), versions, shlex.join(["vitedu", *sys.argv[1:]])
+    context = machine(pick_device()), versions, shlex.join(["vitedu", *sys.argv[1:]]), data
     for seed, arm in itertools.product(seeds, chosen):
-        if (arm, seed, options) in done:
+        if (arm, seed, options, data) in done:
             continue
         print(f"{arm}, seed {seed}", flush=True)
         line = Measurement(name, arm, arms[arm], seed, options, run(arm, seed), *context)
@@ -184,15 +210,23 @@ def complete(
 def read(path: Path, arms: Arms) -> Iterator[Measurement]:
     """Give the measurements of a file, none if there is no file.
 
-    A ValueError names a line that is none, or of an arm that has other settings by now.
+    A ValueError names a line that is none, that does not say its data, or of an arm that has other
+    settings by now.
     """
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    common: dict = {}
     for number, line in enumerate(lines, start=1):
         place = f"{path}, line {number}"
         try:
-            row = Measurement(**json.loads(line))
+            fields = json.loads(line)
+            if set(fields) == {"data"}:
+                common = fields  # of the lines below
+                continue
+            row = Measurement(**{"data": "", **common, **fields})
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place} is no measurement: {error}") from None
+        if not row.data:
+            raise ValueError(f'{place} does not name its data. Put {{"data": "shapes"}} above it.')
         if row.arm not in arms:
             raise ValueError(f"{place}: no arm named {row.arm!r}. Choices: {'; '.join(arms)}.")
         if row.settings != arms[row.arm]:
@@ -206,10 +240,11 @@ def read(path: Path, arms: Arms) -> Iterator[Measurement]:
 def group_by_arm(
     runs: Iterable[Measurement], arms: Arms
 ) -> list[tuple[str, dict, list[Measurement]]]:
-    """Group measurements by arm and options, arms in their order: (arm, options, measurements)."""
+    """Group measurements by arm, data and options: (arm, data and options, measurements)."""
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for each in runs:
-        groups.setdefault((json.dumps(each.options), each.arm), []).append(each)
+        options = json.dumps({"data": each.data, **each.options})
+        groups.setdefault((options, each.arm), []).append(each)
     order = list(arms)
     keys = sorted(groups, key=lambda key: (key[0], order.index(key[1])))
     return [(arm, json.loads(options), groups[options, arm]) for options, arm in keys]
@@ -219,10 +254,10 @@ def table(measurements: Iterable[Measurement], arms: Arms) -> str:
     """Write mean, least and largest of every result in numbers over the seeds, arm by arm.
 
     Example:
-        >>> runs = [Measurement("x", "a", {}, i, {}, {"share": i / 2}, "", {}, "") for i in (0, 1)]
+        >>> runs = [Measurement("x", "a", {}, i, {}, {"share": i}, "", {}, "", "x") for i in (0, 2)]
         >>> print(table(runs, {"a": {}}))  # doctest: +NORMALIZE_WHITESPACE
         arm   options   result   mean   least   largest   seeds
-        a               share    0.25   0       0.5       2
+        a     x         share    1      0       2         2
     """
     row = "{:<38}  {:<18}  {:<22}  {:>9}  {:>9}  {:>9}  {:>5}"
     lines = [row.format("arm", "options", "result", "mean", "least", "largest", "seeds")]

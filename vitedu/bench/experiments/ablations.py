@@ -17,6 +17,7 @@ from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
 
+DATA = "cifar10"
 PRESET = "vit_pico_patch4_32"
 
 
@@ -71,8 +72,8 @@ ARMS = {change.name: {**settings(change.name)[0], **settings(change.name)[1]} fo
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one arm on the images of a profile: drawn shapes to try it out, else CIFAR-10."""
-    data = load("shapes", limit=1000) if profile.name == "quick" else load("cifar10")
+    """Train one arm on the photographs, on a few of them to try it out."""
+    data = load(DATA, limit=cut(45_000, profile, 1_000), held_out=cut(10_000, profile, 1_000))
     return train_arm(arm, seed, data, epochs=cut(3, profile, 1))
 
 
@@ -102,7 +103,7 @@ def summary(runs: Iterable[Measurement]) -> list[dict[str, Any]]:
     Returns:
         A dict a change: change, after, seeds (how many), epochs, accuracy (mean, in [0, 1]), low
         and high over the seeds, gains over the arm it starts from under the same options, one for
-        each seed that both have, gain (their mean, None without any), seconds.
+        each seed that both have, gain (their mean, None without any), seconds, data.
     """
     after = {change.name: change.after for change in CHANGES}
     groups = group_by_arm(runs, ARMS)
@@ -113,8 +114,8 @@ def summary(runs: Iterable[Measurement]) -> list[dict[str, Any]]:
         before = start.get((after[arm], str(options)), {})
         gains = [accuracy[seed] - before[seed] for seed in accuracy if seed in before]
         mean, low, high = (of(accuracy.values()) for of in (fmean, min, max))
-        line: Any = {"change": arm, "after": after[arm], "seeds": len(group)}
-        line |= {"accuracy": mean, "low": low, "high": high, "gains": gains}
+        line: Any = {"change": arm, "after": after[arm], "seeds": len(group), "accuracy": mean}
+        line |= {"low": low, "high": high, "gains": gains, "data": options["data"]}
         line |= {"gain": fmean(gains) if gains else None, "epochs": options.get("epochs")}
         lines.append({**line, "seconds": fmean(each.results["seconds"] for each in group)})
     return lines

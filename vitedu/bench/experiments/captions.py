@@ -64,7 +64,7 @@ def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int
     Returns:
         Unit features of all test images (n, D) and of all captions (240, D).
     """
-    config, weights, data = read_course_model("stand_in")
+    config, weights, data = read_course_model("stand_in", "shapes")
     images, *truth = drawings(profile.pick(quick=400, laptop=4_000, gpu=10_000), 0)
     facts = facts_of(images, *truth)
     train_rows = (~is_held_out(facts)).nonzero().flatten()

@@ -14,6 +14,7 @@ from vitedu.bench.experiments import Arms, Results, cut
 from vitedu.hardware import Profile
 from vitedu.vit_and_cnn import CUE_DISTANCE, CellNetwork, accuracy_by_distance, draw_grids
 
+DATA = "cells"  # of ``draw_grids``
 ARMS: Arms = {
     "1 layer of attention": {"attention": 1, "convolutions": 0},
     "2 convolutions": {"attention": 0, "convolutions": 2},

@@ -52,7 +52,7 @@ def adapt(
     Returns:
         The model in eval mode, its accuracy on test images, and how many parameters learned.
     """
-    config, weights, _ = read_course_model("stand_in")
+    config, weights, _ = read_course_model("stand_in", "shapes")
     images, labels = negatives(60, SEED + seed)
     torch.manual_seed(seed)
     model = build_model(config)
@@ -83,4 +83,4 @@ def negatives_for_test(profile: Profile) -> tuple[torch.Tensor, torch.Tensor]:
 def negatives(count: int, seed: int, stream: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Draw shapes, dark on bright, as the shipped model takes them (n, 3, 32, 32); labels (n,)."""
     images, labels, _ = drawings(count, stream, seed)
-    return normalize(255 - images, read_course_model("stand_in")[2]), labels
+    return normalize(255 - images, read_course_model("stand_in", "shapes")[2]), labels

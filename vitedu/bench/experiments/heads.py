@@ -31,7 +31,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
 
 def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     """Train the heads on one backbone: the scores, and what the heads say of the test images."""
-    config, weights, data = read_course_model("shapes_patch4")
+    config, weights, data = read_course_model("shapes_patch4", "shapes")
     torch.manual_seed(seed)
     backbone = build_model(config).eval()
     if ARMS[arm]["trained"]:

@@ -11,16 +11,17 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, cut, shapes
+from vitedu.bench.experiments import DATA, Arms, Results, cut, shapes
 from vitedu.bench.experiments.data_hunger import NETWORKS, build, settings
 from vitedu.data import Data
+from vitedu.data.loading import of_data
 from vitedu.fitting import fit
 from vitedu.fitting.loop import predict
 from vitedu.hardware import Profile
 from vitedu.vit_and_cnn import add_noise, blur, occlude, seeded_generator, shuffle_patches
 
-GOAL = 0.85
-ARMS: Arms = {name: {"network": name, "goal": GOAL} for name in NETWORKS}
+GOALS = {"shapes": 0.85}  # by the data
+ARMS: Arms = {name: {"network": name, "goal": GOALS[DATA]} for name in NETWORKS}
 
 
 def shuffle(images: torch.Tensor, patch_size: int) -> torch.Tensor:
@@ -64,7 +65,8 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one network to the goal and measure it on test images under every disturbance."""
     data, started = shapes(profile, 3_200, quick=(400, 200)), time.process_time()
     steps = cut(1_500, profile, 6)
-    model, reached, epochs = train_to_goal("CNN", seed, data, steps, GOAL)
+    goal = of_data(GOALS, data, "the goal of the CNN was chosen", "Choose one; add it to GOALS.")
+    model, reached, epochs = train_to_goal("CNN", seed, data, steps, goal)
     if arm == "ViT":
         model, reached, epochs = train_to_goal("ViT", seed, data, steps, goal=reached)
     results: Results = {"validation_accuracy": reached, "epochs": epochs}

@@ -15,6 +15,7 @@ from torch import nn
 from vitedu import less_data
 from vitedu.bench.experiments import Arms, Results, cut, shapes
 from vitedu.bench.experiments.less_data import CONFIG, few_shapes
+from vitedu.data import Data
 from vitedu.hardware import Profile
 from vitedu.inside import nearest_accuracy, probe_accuracy
 from vitedu.less_data import PrototypeHead, descend, dino_loss, grey_view, pixels_of, read_all
@@ -38,17 +39,18 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     read: Callable[[torch.Tensor], torch.Tensor] = pixels_of
     if ARMS[arm]:
         steps = cut(ARMS[arm]["steps"], profile, 2)
-        read = learn(data.train.images, ARMS[arm]["loss"], steps, seed)
+        read = learn(data, ARMS[arm]["loss"], steps, seed)
     labels, results = data.train.labels[:MANY], {}
-    learnt, new = (read_all(read, images) for images in (data.train.images[:MANY], test.images))
+    both = data.train.images[:MANY], test.images
+    learnt, new = (read_all(read, images, data.name) for images in both)
     for count in (FEW, len(labels)):
         features = learnt[:count], labels[:count], new, test.labels
         results[f"nearest, {count:,} labels"] = round(nearest_accuracy(*features), 4)
     return results | {"probe": round(probe_accuracy(*features), 4)}
 
 
-def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
-    """Train on pairs of views of uint8 images (n, 3, H, W); give the model's running average.
+def learn(data: Data, loss: str, steps: int, seed: int) -> nn.Module:
+    """Train on pairs of views of the training images; give the model's running average.
 
     The loss is "DINO", where the average is the teacher, or "contrast", where it teaches nobody.
     0 steps give the untrained model.
@@ -60,7 +62,8 @@ def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
     student = nn.Sequential(backbone, head if loss == "DINO" else head.mlp)
     average = copy.deepcopy(student).requires_grad_(False)
     optimizer = torch.optim.AdamW(student.parameters(), weight_decay=0.04)
-    images, draws = less_data.standardise(images), torch.Generator().manual_seed(seed)
+    images = less_data.standardise(data.train.images, data.name)
+    draws = torch.Generator().manual_seed(seed)
     center = torch.zeros(PROTOTYPES)
     for step in range(steps):
         some = images[torch.randint(len(images), (BATCH,), generator=draws)]

@@ -15,6 +15,7 @@ from vitedu.data.textures import KINDS, cue_conflict, textured_shapes
 from vitedu.fitting.loop import predict
 from vitedu.hardware import Profile
 
+DATA = "textures"  # of ``textured_shapes``
 CONTRASTS = (0.05, 0.1, 0.2, 0.4)
 ARMS: Arms = {
     f"{network}, contrast {contrast:g}": {"network": network, "contrast": contrast}
