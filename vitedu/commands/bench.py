@@ -42,6 +42,10 @@ def add_commands(commands: Commands) -> None:
     )
     add_lines(new)
 
+    new = bench.add("ship", ship, "make a finished run on CIFAR-10 a model of the package")
+    new.add_argument("folder", type=Path, metavar="RUN", help="the folder of the run")
+    new.add_argument("--force", action="store_true", help="replace the model of that name")
+
 
 def add_lines(parser) -> None:
     """Add the choice of runs, and the file of their lines."""
@@ -67,6 +71,13 @@ def add_timing(parser) -> None:
         "--rounds", type=int, default=7, help="of all in turn (default: %(default)s)"
     )
     add_device(parser)
+
+
+def ship(args) -> None:
+    """Round a run's weights, measure them, write them into the package."""
+    from vitedu.bench.shipping import ship
+
+    ship(args.folder, force=args.force)
 
 
 def laptop(args) -> None:

@@ -24,6 +24,7 @@ def add_commands(commands: Commands) -> None:
     new.add_argument(
         "--parts", action="store_true", help="the parts of each check too: idea or polish, points"
     )
+    new.add_argument("--models", action="store_true", help="instead: the models that come along")
     text = "judge the answers in a notebook or a Python file, in a fresh kernel"
     new = commands.add("check", check_file, text)
     new.add_argument("file", type=Path, help="with the answers (.ipynb, .py); it is not changed")
@@ -45,9 +46,15 @@ def add_commands(commands: Commands) -> None:
 
 
 def list_exercises(args) -> int:
-    """Print the syllabus as a table."""
+    """Print the syllabus as a table, or the models that come along."""
     from vitedu.exercises import EXERCISES, in_notebook
 
+    if args.models:
+        from vitedu.pretrained.reading import describe_shipped, shipped_models
+
+        for name, record in shipped_models().items():
+            print(f"{describe_shipped(name)}\n  {record['epochs']} epochs: {record['command']}")
+        return 0
     chosen = in_notebook(stem(args.notebook)) if args.notebook else list(EXERCISES)
     width = max(len(exercise.id) for exercise in chosen)
     notebook = None

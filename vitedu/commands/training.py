@@ -43,11 +43,9 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("--data", help="default: what the model was trained on")
     add_device(new)
     new = commands.add("predict", predict_images, "name the most probable classes of images")
-    model = new.add_mutually_exclusive_group(required=True)
+    model = new.add_mutually_exclusive_group()
     model.add_argument("--checkpoint", type=Path, help="the folder of a run")
-    model.add_argument(
-        "--pretrained", metavar="NAME", help="published weights: vit_b_16, or a name of timm"
-    )
+    model.add_argument("--pretrained", metavar="NAME", help="of list --models, or vit_b_16, ...")
     new.add_argument(
         "--weights", type=Path, help="with --pretrained: a file with them, no download"
     )
@@ -88,15 +86,14 @@ def predict_images(args) -> int:
     from vitedu.fitting.saved_run import main_predict
     from vitedu.hardware import check_device
 
-    if args.pretrained:
+    if args.weights and not args.pretrained:
+        raise ValueError("--weights goes with --pretrained; a run's folder holds its own.")
+    if not args.checkpoint:
         from vitedu.pretrained.loading import name_images
 
         check_device(args.device)
-        return name_images(
-            args.pretrained, args.images, weights=args.weights, top=args.top, device=args.device
-        )
-    if args.weights:
-        raise ValueError("--weights goes with --pretrained; a run's folder holds its own.")
+        options = {"weights": args.weights, "top": args.top, "device": args.device}
+        return name_images(args.pretrained, args.images, **options)
     return main_predict(
         checkpoint=args.checkpoint, images=args.images, top=args.top, device=args.device
     )

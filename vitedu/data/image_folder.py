@@ -11,7 +11,9 @@ import contextlib
 import hashlib
 import os
 import sys
+import warnings
 import zipfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -204,21 +206,46 @@ def _decode_all(paths: list[str], image_size: int) -> tuple[np.ndarray, np.ndarr
 
 def decode(path: str | Path, image_size: int) -> np.ndarray:
     """Read one image as (S, S, 3) uint8: upright, white where transparent, cropped to a square."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     with Image.open(path) as file:
-        file.draft("RGB", (image_size, image_size))  # lets JPEG decode large pictures small
-        image = upright_rgb(file)
-        if image.size != (image_size, image_size):
-            image = ImageOps.fit(image, (image_size, image_size), Image.Resampling.BICUBIC)
-        return np.asarray(image)
+        return to_square(file, image_size)
+
+
+def to_square(image, image_size: int) -> np.ndarray:
+    """Give an opened PIL image as ``decode`` does."""
+    from PIL import Image, ImageOps
+
+    size = (image_size, image_size)
+    image.draft("RGB", size)  # lets JPEG decode large pictures small
+    return np.asarray(ImageOps.fit(upright_rgb(image), size, Image.Resampling.BICUBIC))
+
+
+def read_photo(path: str | Path, prepare: Callable):
+    """Open a user's image file and prepare it; a ValueError of one line says what is wrong."""
+    from PIL import Image
+
+    if not Path(path).is_file():
+        raise ValueError(f"there is no image at {path}.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                return prepare(image)
+    except Image.DecompressionBombError:
+        raise ValueError(
+            f"{path} has more pixels than Pillow opens; make it smaller, such as 1,000 pixels wide."
+        ) from None
+    except Exception as error:  # decoders fail in many ways on a damaged file
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{path} cannot be read as an image: {reason}.") from None
 
 
 def upright_rgb(image):
     """Turn a PIL image as its camera was held; give it in RGB, on white where transparent."""
     from PIL import Image, ImageOps
 
-    if image.mode.startswith("I;16"):
+    if image.mode.startswith("I"):  # 16 bits, which some versions of Pillow open as 32
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     image = ImageOps.exif_transpose(image)
     if image.mode in ("LA", "PA", "RGBA") or "transparency" in image.info:

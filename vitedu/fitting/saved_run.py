@@ -5,12 +5,13 @@ Role: from the folder of a run to accuracies and names of classes. Not here: how
 """
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from vitedu.data.image_folder import decode
+from vitedu.data.image_folder import read_photo, to_square
 from vitedu.fitting.checkpoints import load_checkpoint
 from vitedu.fitting.evaluating import Statistics, measure_test_accuracy, predict
 from vitedu.fitting.runs import load, source_of
@@ -51,14 +52,8 @@ def main_predict(
     if model.config.in_channels != 3:
         raise ValueError(f"the model takes {model.config.in_channels} channels, files give 3.")
     info = description["data"]
-    arrays = []
-    for path in map(Path, images):
-        if not path.is_file():
-            raise ValueError(f"there is no image at {path}.")
-        try:
-            arrays.append(decode(path, model.config.image_size))
-        except Exception as error:  # decoders fail in many ways on a damaged file
-            raise ValueError(f"{path} cannot be read as an image: {error}.") from None
+    prepare = partial(to_square, image_size=model.config.image_size)
+    arrays = [read_photo(path, prepare) for path in images]
     pixels = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
     statistics = Statistics(torch.tensor(info["mean"]), torch.tensor(info["std"]))
     probabilities = predict(model, pixels, statistics)  # (N, K)

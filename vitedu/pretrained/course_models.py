@@ -1,27 +1,21 @@
-"""The small models that come along, and the weights with pictures that notebook 03 ends with.
+"""The weights with pictures that notebook 03 ends with.
 
-Role: ``read_course_model``, and ``prepare_demo``: published weights, or a small model in their
-place. Not here: how published weights become ours (``loading``), figures (``plots``).
-
-Our own models lie in folders beside this file, as ``vitedu train`` wrote them; each ``config.json``
-says how its model was trained. Weights are stored in half precision.
+Role: ``prepare_demo``: published weights, or a small model in their place. Not here: how published
+weights become ours (``loading``), the files of the small models (``reading``), figures (``plots``).
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 
-from vitedu.data import Data, load_data
-from vitedu.data.loading import of_data
+from vitedu.data import load_data
 from vitedu.data.photograph import load_photograph
-from vitedu.options import with_options
-from vitedu.pretrained.loading import load_pretrained, read_weights
+from vitedu.pretrained.loading import load_pretrained
 from vitedu.pretrained.published import preprocessing
+from vitedu.pretrained.reading import normalize, read_course_model
 from vitedu.vit import ViTConfig
 
 UNSEEN_SEED = 1  # a seed of drawn shapes that the stand-in was not trained on
@@ -95,31 +89,3 @@ def stand_in_demo(reason: str) -> Demo:
         normalize(pictures, data),
         tuple(data["class_names"]),
     )
-
-
-def normalize(images: torch.Tensor, data: dict) -> torch.Tensor:
-    """Bring uint8 images (n, 3, H, W) to what a model of ``read_course_model`` takes."""
-    mean, std = (torch.tensor(data[key]).view(-1, 1, 1) for key in ("mean", "std"))
-    return (images / 255 - mean) / std
-
-
-def read_course_model(name: str, data: Data | str) -> tuple[ViTConfig, dict, dict]:
-    """Read weights that come with the package.
-
-    Args:
-        name: of a folder beside this file: "stand_in" (notebook 03), "shapes_patch4" (05) or
-            "self_supervised" (07; it has no head).
-        data: the images that it is for, or their name, such as "shapes"; a ValueError if it was
-            trained on others.
-
-    Returns:
-        The shape of the model, its weights, and its data's names, mean, std, sizes.
-    """
-    with resources.as_file(resources.files("vitedu.pretrained") / name) as folder:
-        weights = read_weights(folder / "model.safetensors")
-        description = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    learned = description["data"]
-    remedy = f"Train one (vitedu train), or take its own images: load_data({learned['name']!r})."
-    of_data({learned["name"]: name}, data, f"the shipped model {name} was trained", remedy)
-    config = with_options(ViTConfig(), **{**description["model"], "fused": False})
-    return config, {key: value.float() for key, value in weights.items()}, learned

@@ -1,8 +1,8 @@
-"""Published weights in our model: by name, through the libraries that publish them.
+"""Trained weights in our model, by name: those that come along, and those of two libraries.
 
-Role: ``load_pretrained`` (a model by name), ``name_images`` (``vitedu predict --pretrained``). Not
-here: how another library's model becomes ours (``conversions``); names, preprocessing and classes
-(``published``); our own checkpoints (``vitedu.fitting.checkpoints``).
+Role: ``load_pretrained``, and ``name_images`` for ``vitedu predict``. Not here: another library's
+model made ours (``conversions``); names, preprocessing and classes (``published``); files of
+weights (``reading``); our own checkpoints (``vitedu.fitting.checkpoints``).
 
 Nothing that is read here can execute code: downloads and files alike are opened as tensors only.
 """
@@ -13,13 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import nn
 
+from vitedu.data.image_folder import read_photo
 from vitedu.hardware import pick_device
+from vitedu.options import build_model
+from vitedu.pretrained import reading
 from vitedu.pretrained.conversions import from_timm, from_torchvision
 from vitedu.pretrained.published import library_of, preprocessing, timm_entry, torchvision_entry
+from vitedu.pretrained.reading import first_line
 from vitedu.transfer import interpolate_positions
 from vitedu.vit import VisionTransformer
 
@@ -35,7 +37,8 @@ def load_pretrained(
     """Build our model with weights that others have trained.
 
     Args:
-        name: a name of torchvision or timm, with or without that of the weights behind a dot.
+        name: of ``vitedu list --models`` (one line says what it is and how good); or of torchvision
+            or timm, with or without that of the weights behind a dot.
         source: ``"torchvision"``, ``"timm"`` (which must be installed), or ``"auto"``: whichever of
             the two, in this order, knows the name.
         image_size: pixels; positions are interpolated to it as timm does. Default: the weights'.
@@ -58,14 +61,22 @@ def load_pretrained(
 
     Reference: Dosovitskiy et al. 2020, section 3.2: another resolution, a head of zeros.
     """
-    tensors = None if weights is None else read_weights(weights)
-    if library_of(name, source) == "torchvision":
+    tensors = None if weights is None else reading.read_weights(weights)
+    if name.endswith(reading.SHIPPED):
+        config, own, _ = reading.read_course_model(name, None)
+        model = build_model(config)
+        _fill(model, own if tensors is None else tensors, name)
+        if tensors is None:
+            print(reading.describe_shipped(name))
+    elif library_of(name, source) == "torchvision":
         model = _load_torchvision(name, tensors)
     else:
         model = _load_timm(name, tensors)
     model = model.float()  # files may hold half precision, which not every device interpolates
     if image_size not in (None, model.config.image_size):
         config = replace(model.config, image_size=image_size)  # refuses what patches do not divide
+        if getattr(config, "rope", False):
+            raise ValueError(f"{name} takes 32 pixels only (got image_size={image_size}).")
         positions = interpolate_positions(
             model.pos_embed.detach(), config.grid_size, config.num_prefix_tokens, antialias=True
         )
@@ -77,54 +88,18 @@ def load_pretrained(
     return model.eval()
 
 
-def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
-    """Read a file of tensors; code inside it is refused, never run.
-
-    Args:
-        path: ``.safetensors``, or a file of ``torch.save``, where the tensors may lie under
-            ``"model"`` or ``"state_dict"``.
-
-    Returns:
-        Tensors by name, on the CPU.
-
-    Raises:
-        ValueError: no such file, not readable, or it holds more than tensors.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"there is no weights file at {path}.")
-    try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, SafetensorError) as error:
-        raise ValueError(f"{path} cannot be read: {error}.") from None
-    except Exception as error:  # damaged files and such with code fail in many ways
-        raise ValueError(
-            f"{path} is no file of tensors, or holds code, which is not run; where you trust it, "
-            f"load it yourself and save its state_dict as .safetensors. ({_first_line(error)})"
-        ) from None
-    for key in ("model", "state_dict"):
-        if isinstance(content, dict) and isinstance(content.get(key), dict):
-            content = content[key]
-    if not isinstance(content, dict) or not all(
-        isinstance(tensor, torch.Tensor) for tensor in content.values()
-    ):
-        raise ValueError(f"{path} must hold tensors by name, a state_dict, and nothing else.")
-    return content
-
-
 def name_images(
-    name: str,
+    name: str | None,
     images: list[Path],
     *,
     weights: Path | None = None,
     top: int = 3,
     device: str = "auto",
 ) -> int:
-    """Run ``vitedu predict --pretrained``: name the most probable classes of each image file."""
-    from PIL import Image
-
+    """Name the most probable classes of each image; without a name, by the best shipped model."""
+    name = name or next(iter(reading.shipped_models()), None)
+    if not name:
+        raise ValueError("no trained model comes along; give --checkpoint or --pretrained.")
     if top < 1:
         raise ValueError(f"top must be at least 1 (got {top}).")
     for path in images:
@@ -136,18 +111,38 @@ def name_images(
     names = list(prepare.class_names or ())
     if len(names) != model.config.num_classes:  # a file with classes of its own
         names = [f"class {k}" for k in range(model.config.num_classes)]
+    unlike = None
+    if name.endswith(reading.SHIPPED) and not weights:
+        unlike = reading.shipped_models()[name]["unlike"]
+        known = reading.read_weights(reading.FOLDER / name / reading.FEATURES)
+    head, model.head = model.head, nn.Identity()  # type: ignore[assignment]
     for path in images:
-        try:
-            with Image.open(path) as image:
-                pixels = prepare(image)
-        except Exception as error:  # decoders fail in many ways on a damaged file
-            raise ValueError(f"{path} cannot be read as an image: {error}.") from None
+        pixels = read_photo(path, prepare)
         with torch.inference_mode():
-            row = model(pixels[None].to(where))[0].softmax(dim=-1)  # (1, 3, S, S) -> (K,)
+            features = model(pixels[None].to(where))  # (1, 3, S, S) -> (1, D)
+            row = head(features)[0].softmax(dim=-1)  # (1, D) -> (K,)
         values, classes = row.topk(min(top, len(row)))
         pairs = zip(values.tolist(), classes.tolist(), strict=True)
-        print(f"{path}: {', '.join(f'{names[k]} {p:.1%}' for p, k in pairs)}")
+        guesses = ", ".join(f"{names[k]} {p:.1%}" for p, k in pairs)
+        if unlike and class_distance(features.cpu(), known).item() > unlike["limit"]:
+            guesses += (
+                ". It looks unlike all ten classes (farther from each than 19 of 20 validation "
+                "images are from theirs), so do not trust these names"
+            )
+        print(f"{path}: {guesses}")
+    if unlike:
+        share = unlike["noticed"]["photographs of other things"]
+        print(f"A share is no certainty. Of photographs of other things, {share:.0%} are noticed.")
     return 0
+
+
+def class_distance(features: torch.Tensor, known: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Measure how far what the head reads (N, D) lies from the nearest class mean; (N,).
+
+    After ``known["scale"]`` (D, D) the features of a class vary alike in all directions, so this is
+    Mahalanobis's distance, as in Lee et al. 2018 (arXiv 1807.03888).
+    """
+    return torch.cdist(features @ known["scale"], known["means"] @ known["scale"]).amin(dim=1)
 
 
 def _new_head(embed_dim: int, num_classes: int) -> nn.Linear:
@@ -224,22 +219,19 @@ def _sizes(
 
 
 def _fill(theirs: nn.Module, tensors: dict[str, torch.Tensor], name: str) -> nn.Module:
-    """Put tensors into a library's model."""
+    """Put tensors into a model."""
     try:
         theirs.load_state_dict(tensors, assign=True)
     except RuntimeError as error:
-        raise ValueError(f"the weights do not fit {name!r}. {error}") from None
+        reason = " ".join(str(error).split()[:60])  # one line, of a list that may be long
+        raise ValueError(f"the weights do not fit {name!r}. {reason}") from None
     return theirs
 
 
 def _download_error(name: str, address: str, folder: str, error: Exception) -> OSError:
     """Say what can be done where the network is missing."""
     return OSError(
-        f"the weights of {name!r} could not be fetched from {address} ({_first_line(error)}). "
+        f"the weights of {name!r} could not be fetched from {address} ({first_line(error)}). "
         "Without a network, fetch them elsewhere and give the file (weights=path, or --weights), "
         f"or copy the cache folder {folder} from a machine that has them."
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import torch
 
-from vitedu.data.image_folder import upright_rgb
+from vitedu.data.image_folder import to_square, upright_rgb
+from vitedu.pretrained.reading import SHIPPED, normalize, read_course_model, shipped_models
 
 SOURCES = ("auto", "torchvision", "timm")
 
@@ -45,7 +46,9 @@ def library_of(name: str, source: str = "auto") -> str:
         ) from None
     if timm.is_model(name):
         return "timm"
-    nearest = difflib.get_close_matches(architecture, [*names, *timm.list_models("*vit*")])
+    nearest = difflib.get_close_matches(
+        architecture, [*names, *shipped_models(), *timm.list_models("*vit*")]
+    )
     guess = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
     raise ValueError(
         f"neither torchvision nor timm {timm.__version__} has a model {name!r}.{guess} "
@@ -87,6 +90,15 @@ def preprocessing(
         >>> prepare.image_size, prepare.resize_size, prepare.mean, prepare.class_names[0]
         (224, 256, (0.485, 0.456, 0.406), 'tench')
     """
+    if name.endswith(SHIPPED):
+        config, _, data = read_course_model(name, None)
+        side = image_size or config.image_size
+        mean, std, names = (tuple(data[key]) for key in ("mean", "std", "class_names"))
+
+        def prepare(image):
+            return normalize(torch.tensor(to_square(image, side)).permute(2, 0, 1), data)
+
+        return Preprocessing(side, side, "bicubic", mean, std, names, prepare)
     if library_of(name, source) == "torchvision":
         entry = torchvision_entry(name)
         transform = entry.transforms()

@@ -1,0 +1,120 @@
+"""Files of weights: anybody's, and those of the models that come with the package.
+
+Role: read them, and the records of those models. Not here: building a model by name (``loading``).
+
+Our own models lie in folders beside this file, as ``vitedu train`` wrote them; each ``config.json``
+says how its model was trained. Weights are stored in half precision. What ``vitedu bench ship``
+wrote, ``NAME.cifar10``, has a record of what it measured after rounding ("shipped"), and
+``features.safetensors``: where photographs of the ten classes lie.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from vitedu.data import Data
+from vitedu.data.loading import of_data
+from vitedu.options import with_options
+from vitedu.vit import ViTConfig
+
+FOLDER = Path(__file__).parent
+SHIPPED = ".cifar10"  # how the names of models trained on photographs end
+FEATURES = "features.safetensors"
+
+
+def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
+    """Read tensors by name, on the CPU, from a file; code inside it is refused, never run.
+
+    Args:
+        path: ``.safetensors``, or a file of ``torch.save``, where the tensors may lie under
+            ``"model"`` or ``"state_dict"``.
+
+    Raises:
+        ValueError: no such file, not readable, or it holds more than tensors.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no weights file at {path}.")
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from None
+    except Exception as error:  # damaged files and such with code fail in many ways
+        raise ValueError(
+            f"{path} is no file of tensors, or holds code, which is not run; where you trust it, "
+            f"load it yourself and save its state_dict as .safetensors. ({first_line(error)})"
+        ) from None
+    for key in ("model", "state_dict"):
+        if isinstance(content, dict) and isinstance(content.get(key), dict):
+            content = content[key]
+    if not isinstance(content, dict) or not all(
+        isinstance(tensor, torch.Tensor) for tensor in content.values()
+    ):
+        raise ValueError(f"{path} must hold tensors by name, a state_dict, and nothing else.")
+    return content
+
+
+def read_course_model(
+    name: str, data: Data | str | None
+) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
+    """Read weights that come with the package.
+
+    Args:
+        name: of a folder beside this file: "stand_in" (notebook 03), "shapes_patch4" (05),
+            "self_supervised" (07; it has no head), or a name of ``shipped_models``.
+        data: the images that it is for, or their name, such as "shapes"; a ValueError if it was
+            trained on others. None: images of any kind.
+
+    Returns:
+        The shape of the model, its weights, and its data's names, mean, std, sizes.
+    """
+    if not (FOLDER / name).is_dir():
+        choices = ", ".join(shipped_models()) or "none"
+        raise ValueError(f"no model {name!r} comes with the package. Choices: {choices}.")
+    description = _read_description(FOLDER / name)
+    weights, learned = read_weights(FOLDER / name / "model.safetensors"), description["data"]
+    if data is not None:
+        remedy = (
+            f"Train one (vitedu train), or take its own images: load_data({learned['name']!r})."
+        )
+        of_data({learned["name"]: name}, data, f"the shipped model {name} was trained", remedy)
+    config = with_options(ViTConfig(), **{**description["model"], "fused": False})
+    return config, {key: value.float() for key, value in weights.items()}, learned
+
+
+def normalize(images: torch.Tensor, data: dict) -> torch.Tensor:
+    """Bring uint8 images (n, 3, H, W) to what a model of ``read_course_model`` takes."""
+    mean, std = (torch.tensor(data[key]).view(-1, 1, 1) for key in ("mean", "std"))
+    return (images / 255 - mean) / std
+
+
+def shipped_models() -> dict[str, dict]:
+    """List the models trained on photographs that come along: {name: record}, the best first."""
+    folders = [path for path in FOLDER.glob(f"*{SHIPPED}") if path.is_dir()]
+    records = {path.name: _read_description(path)["shipped"] for path in folders}
+    return dict(sorted(records.items(), key=lambda item: -item[1]["accuracy"]))
+
+
+def describe_shipped(name: str) -> str:
+    """Say in one line what a shipped model is and how good."""
+    about, accuracy = (shipped_models()[name][key] for key in ("about", "accuracy"))
+    trained = "trained on ten classes of 32-pixel photographs"
+    return f"{name}: {about}, {trained}; {accuracy:.1%} of 10,000 test images are named right."
+
+
+def first_line(error: Exception) -> str:
+    """Give the first line of an error's message, or its type."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _read_description(folder: Path) -> dict:
+    path = folder / "config.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}; install vitedu again.") from None
