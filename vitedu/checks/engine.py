@@ -256,15 +256,19 @@ def time_budget() -> float:
 
 
 def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
-    """Find the first problem of every part that has one."""
+    """Find the first problem of every part that has one; a mistake before any remark."""
     problems: dict[str, Problem] = {}
+
+    def rank(part: str, problem: Problem) -> tuple:
+        return is_polish(checker, part, problem.stage), problem.stage, problem.credit
+
     for case in cases:
         for problem in find_problems(case, got[case.name], want[case.name]):
             if problem.expected == DEFINITION:
                 problem = replace(problem, expected=checker.idea.get("values", DEFINITION))
             part = _part_of(problem, parts, checker)
             earlier = problems.get(part)
-            if earlier is None or (problem.stage, problem.credit) < (earlier.stage, earlier.credit):
+            if earlier is None or rank(part, problem) < rank(part, earlier):
                 problems[part] = problem
     wrong = [problems[part].case for part in ("values", "returns") if part in problems]
     again = problems.get("again")
