@@ -256,20 +256,21 @@ def time_budget() -> float:
 
 
 def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
-    """Find the first problem of every part that has one; a mistake before any remark."""
+    """Find the first problem of every part that has one."""
     problems: dict[str, Problem] = {}
-
-    def rank(part: str, problem: Problem) -> tuple:
-        return is_polish(checker, part, problem.stage), problem.stage, problem.credit
-
+    mistakes: dict[str, Problem] = {}  # in parts whose first problem may be a remark
     for case in cases:
         for problem in find_problems(case, got[case.name], want[case.name]):
             if problem.expected == DEFINITION:
                 problem = replace(problem, expected=checker.idea.get("values", DEFINITION))
             part = _part_of(problem, parts, checker)
+            if not is_polish(checker, part, problem.stage):
+                mistakes.setdefault(part, problem)
             earlier = problems.get(part)
-            if earlier is None or rank(part, problem) < rank(part, earlier):
+            if earlier is None or (problem.stage, problem.credit) < (earlier.stage, earlier.credit):
                 problems[part] = problem
+    if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
+        problems |= mistakes  # a remark hides none
     wrong = [problems[part].case for part in ("values", "returns") if part in problems]
     again = problems.get("again")
     if again is not None and again.stage is Stage.EFFECTS and len(problems) > 1:
