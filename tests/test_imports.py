@@ -26,7 +26,7 @@ commands
 bench
 grading
 checks
-fitting pretrained
+exporting fitting pretrained
 inside vit_and_cnn less_data efficient transfer
 options
 vit fast

@@ -1,4 +1,5 @@
-"""What a notebook calls: ``check``, ``challenge``, ``hint``, ``solution``, ``progress``, ``reset``.
+"""What a notebook calls: ``check``, ``challenge``, ``hint``, ``solution``, ``progress``, ``reset``,
+``export_model``.
 
 Role: find the checker, run the check, show the report and store the result. Nothing here raises
 because of a student's code or a mistyped id.
@@ -20,12 +21,23 @@ from vitedu.course.display import PrintedText, TextAndHtml, print_text, show
 from vitedu.course.hints import next_hint
 from vitedu.course.references import solution_source
 from vitedu.course.stub_text import stub_text
+from vitedu.exporting.export import export_model, keep
 
-__all__ = ["Report", "challenge", "check", "has_checker", "hint", "progress", "reset", "solution"]
+__all__ = [
+    "Report",
+    "challenge",
+    "check",
+    "export_model",
+    "has_checker",
+    "hint",
+    "progress",
+    "reset",
+    "solution",
+]
 
 
 def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
-    """Judge an answer, show the report and store the result.
+    """Judge an answer, show the report and store the result; ``my_vit.py`` takes what passed.
 
     Args:
         answer: the function, class or value.
@@ -50,6 +62,8 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     if not report.passed and exercises.BY_ID.get(report.exercise):
         report.implementation = register_reference(report.exercise, report.implementation)
     show(report)
+    if report.passed:
+        keep(answer, report.exercise)
     return report
 
 
