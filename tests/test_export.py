@@ -551,3 +551,12 @@ def test_trial_leaves_the_process_as_it_was():
         torch.set_default_dtype(torch.float32)
     assert torch.equal(torch.get_rng_state(), before)
     assert trial.NAME not in sys.modules
+
+
+def test_pixels_are_normalised_as_the_shipped_models_were_trained():
+    """Mean and deviation in the file are those of the photographs that the package ships."""
+    from vitedu.data import cifar10
+    from vitedu.exporting import parts
+
+    text = (Path(parts.__file__).parent / "my_vit.txt").read_text("utf-8")
+    assert f"_MEAN, _STD = {cifar10.MEAN}, {cifar10.STD}" in text
