@@ -1,5 +1,6 @@
 """vitedu.exporting: ``my_vit.py`` holds the student's own parts, works, and says what is whose."""
 
+import ast
 import importlib
 import itertools
 import json
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 import types
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -17,21 +19,24 @@ from proof.entries import entry_of
 from torch import nn
 
 import vitedu
-from vitedu import check
+from vitedu import attention, check
 from vitedu.__main__ import main
 from vitedu.course import results
-from vitedu.course.references import reference_source
+from vitedu.course.references import defined_names, reference_source
+from vitedu.data import cifar10
 from vitedu.exercises import BY_ID
-from vitedu.exporting import importing, parts, trial
-from vitedu.exporting.export import ExportError, export_model
+from vitedu.exporting import export, importing, parts, trial
+from vitedu.exporting.export import ExportError, _is_in_file, export_model
 from vitedu.exporting.source import Unreadable, collect
+from vitedu.fitting.checkpoints import save_checkpoint
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
 
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 BLOCKED = ("vitedu", "torchvision", "safetensors", "einops", "timm")
-MODEL = [exercise.id for exercise in parts.PARTS if exercise.part == "model"]
+MODEL = [name for name, exercise in parts.PARTS.items() if exercise.part == "model"]
 numbers = itertools.count()
 
+SOLVED = "def gelu(x): return x * (1 + torch.erf(x / 2**0.5)) / 2\n"
 ATTENTION = """
 def scaled_dot_product_attention(q, k, v):
     # my own way
@@ -66,9 +71,19 @@ def write(folder, text, *ids):
     return (folder / "my_vit.py").read_text("utf-8")
 
 
+def pieces(text):
+    """Split a text into statements, by the names that they define."""
+    found = {}
+    for node in ast.parse(text).body:
+        names = [alias.asname or alias.name for alias in getattr(node, "names", [])]
+        for name in names or defined_names(node):
+            found[name] = ast.unparse(node)
+    return found
+
+
 def read(answer, exercise):
-    """Collect the text of an answer that calls parts of the package."""
-    return collect(answer, exercise, lambda name, value: "vitedu" in (value.__module__ or ""))
+    """Collect the statements of an answer that calls parts of the package."""
+    return collect(answer, exercise, _is_in_file)
 
 
 def module_of(text):
@@ -108,7 +123,7 @@ def solved(tmp_path_factory):
         patch.delenv("VITEDU_KEEP_SOURCES")
         patch.chdir(folder)
         patch.syspath_prepend(str(folder))
-        for exercise in parts.PARTS:
+        for exercise in parts.PARTS.values():
             if exercise.id == "scaled_dot_product_attention":
                 answer = own(folder, f"from vitedu.attention import softmax\n{ATTENTION}")
                 answer = answer.scaled_dot_product_attention
@@ -130,7 +145,7 @@ def solved(tmp_path_factory):
 def test_solved_course_is_the_student_s_own_and_gives_the_package_s_logits(solved):
     """All twenty parts are his; logits to 1e-5 at the sizes of two presets; the same keys."""
     folder, text = solved
-    marks = [mark(text, exercise.number) for exercise in parts.PARTS]
+    marks = [mark(text, exercise.number) for exercise in parts.PARTS.values()]
     assert len(marks) == 20 and all(words.startswith("yours") for words in marks), marks
     assert not any("not called" in words for words in marks[:13]), marks
     module = module_of(text)
@@ -196,35 +211,43 @@ def test_file_runs_alone_and_trains_and_names(solved, tmp_path):
     assert done.returncode and "There are no weights in" in done.stderr
     done = run("--test")
     assert not done.returncode and "costs ln 10 = 2.303" in done.stdout, done.stderr
-    assert "without a gradient: no parameter" in done.stdout
+    assert "without a gradient: none" in done.stdout
     done = run("--train", "photos", "--epochs", "3")
     assert not done.returncode and "epoch 3: loss" in done.stdout, done.stderr
     done = run("light.jpg")
     assert done.stdout.splitlines()[0].endswith("light"), done.stderr
 
 
-def test_weights_in_half_precision_fit(solved, tmp_path):
-    """A safetensors file of the package's own model, in float16, loads by --weights."""
-    from safetensors.torch import save_file
+def save_run(folder, model):
+    """Write weights as a run of ``vitedu train`` and the shipped models have them."""
+    about = {"class_names": list(cifar10.CLASS_NAMES), "mean": cifar10.MEAN, "std": cifar10.STD}
+    save_checkpoint(folder, model.half(), {"model": asdict(model.config), "data": about})
 
-    (tmp_path / "my_vit.py").write_text(solved[1], "utf-8")
-    model = VisionTransformer(PRESETS["vit_pico_patch4_32"]).half()
-    save_file(model.state_dict(), tmp_path / "pico.safetensors")
+
+def test_weights_of_the_package_load_in_half_precision(solved, tmp_path):
+    """A folder of weights and their description; what cannot be used is one line."""
     module = module_of(solved[1])
-    module.__file__ = str(tmp_path / "my_vit.py")
-    loaded, size, names = module._load(str(tmp_path / "pico.safetensors"))
-    assert torch.equal(loaded.head.weight, model.head.weight.float())
-    assert (size, len(names)) == (32, 10)
+    ours = VisionTransformer(PRESETS["vit_tiny_patch4_32"])
+    save_run(tmp_path / "tiny", ours)
+    loaded, about = module.load_model(tmp_path / "tiny")
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        assert torch.allclose(loaded(images), ours.float().eval()(images), atol=1e-5)
+    assert about["data"]["class_names"][9] == "truck" and not loaded.training
     (tmp_path / "bad").write_text("no picture, and no weights")
     with pytest.raises(SystemExit, match="bad cannot be read as a photograph"):
-        module._read(tmp_path / "bad", 32)
+        module.read_photo(tmp_path / "bad", 32)
     with pytest.raises(SystemExit, match="nowhere needs one folder of images for each class"):
-        module._train(tmp_path / "nowhere", 1)
-    with pytest.raises(SystemExit, match="bad cannot be read as weights"):
-        module._load(str(tmp_path / "bad"))
-    save_file(VisionTransformer(ViTConfig()).state_dict(), tmp_path / "large.safetensors")
-    with pytest.raises(SystemExit, match="does not fit ViTConfig above: size mismatch"):
-        module._load(str(tmp_path / "large.safetensors"))
+        module.train_on_folder(tmp_path / "nowhere", 1, tmp_path / "weights.pt")
+    with pytest.raises(SystemExit, match="There are no weights in .*nowhere"):
+        module.load_model(tmp_path / "nowhere")
+    with pytest.raises(SystemExit, match="bad cannot be used: "):
+        module.load_model(tmp_path / "bad")
+    shorter = VisionTransformer(ViTConfig(depth=1))
+    shorter.config = ours.config
+    save_run(tmp_path / "other", shorter)
+    with pytest.raises(SystemExit, match="other/model.safetensors cannot be used: Missing"):
+        module.load_model(tmp_path / "other")
 
 
 def test_check_of_the_file_passes_part_by_part(solved, capsys):
@@ -251,15 +274,15 @@ def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
     assert mark(text, "2.1") == "yours" and mark(text, "3.2") == "the reference's: still open"
     assert 'along ``dim``."""\n    e = ' in text and "größer" in text
     assert largest_error(module_of(text), PRESETS["vit_pico_patch4_32"]) < 1e-5
-    assert "1 of 13 parts of the model" in capsys.readouterr().out
+    assert "my_vit.py: 1 of its 20 parts are yours." in capsys.readouterr().out
     export_model()
-    assert "2 of 13 parts of the model and 0 of 7" in capsys.readouterr().out
+    assert "my_vit.py: 2 of its 20 parts are yours." in capsys.readouterr().out
 
 
 def test_template_alone_is_the_reference():
     """Nothing solved: no fault, no idle part."""
     made = parts.make_parts({}, {})
-    assert (trial.find_fault(made), trial.find_idle(made)) == ("", {})
+    assert (trial.try_parts(made).fault, trial.find_idle(made)) == ("", {})
 
 
 BROUGHT = {
@@ -288,12 +311,11 @@ if True:
 def test_what_an_answer_names_comes_along(folder, case):
     """The text stands alone and computes what the answer computes."""
     answer = own(folder, BROUGHT[case]).gelu
-    text = collect(answer, "gelu", lambda name, value: False)
-    scope = {}
-    exec(text, scope)
+    statements, scope = collect(answer, "gelu", lambda name, value: False), {}
+    exec("\n".join(statements.values()), scope)
     x = torch.linspace(-3, 3, 7)
     assert torch.equal(scope["gelu"](x), answer(x))
-    assert trial.find_fault(parts.make_parts({"gelu": text}, {})) == ""
+    assert trial.try_parts(parts.make_parts({"gelu": statements}, {})).fault == ""
 
 
 REFUSED = {
@@ -321,7 +343,7 @@ def test_a_method_replaced_later_is_not_exported(folder):
     """What is found must be what runs."""
     text = "class Mlp(nn.Module):\n    def forward(self, x): return x\n"
     cls = own(folder, text).Mlp
-    assert collect(cls, "Mlp", lambda name, value: False).endswith(text)
+    assert collect(cls, "Mlp", lambda name, value: False)["Mlp"] == text.rstrip()
     cls.forward = lambda self, x: 2 * x
     with pytest.raises(Unreadable, match="text of Mlp that runs cannot be found"):
         collect(cls, "Mlp", lambda name, value: False)
@@ -361,11 +383,11 @@ class Mlp(nn.Module):
         self.act = nn.GELU({})
     def forward(self, x): return self.fc2(self.act(self.fc1(x)))
 """
-    part = parts.make_parts({"Mlp": mlp.format("")}, {})["Mlp"]
-    assert "self.act = GELU()" in part.text
+    part = parts.make_parts({"Mlp": pieces(mlp.format(""))}, {})["Mlp"]
+    assert "self.act = GELU()" in part.statements["Mlp"]
     assert part.mark == "# 3.8, yours; nn.GELU is read as the file's GELU"
-    part = parts.make_parts({"Mlp": mlp.format("approximate='tanh'")}, {})["Mlp"]
-    assert "nn.GELU(approximate='tanh')" in part.text and part.notes == []
+    part = parts.make_parts({"Mlp": pieces(mlp.format("approximate='tanh'"))}, {})["Mlp"]
+    assert "nn.GELU(approximate='tanh')" in part.statements["Mlp"] and part.notes == []
 
 
 SOFTMAX = "def softmax(x, dim=-1):\n    e = helper(x)\n    return e / e.sum(dim, keepdim=True)\n"
@@ -391,23 +413,25 @@ def test_one_name_for_two_things_is_an_error(words):
     """It says which name to change, and where."""
     softmax, gelu = CLASHES[words]
     with pytest.raises(ExportError, match=words):
-        parts.make_parts({"softmax": softmax, "gelu": gelu}, {})
+        parts.make_parts({"softmax": pieces(softmax), "gelu": pieces(gelu)}, {})
 
 
 def test_equal_helpers_stand_once_and_a_foreign_part_is_not_replaced():
     """A gelu inside the text of 2.1 that is not the one of 3.2 makes 2.1 fall back."""
     helper = "def helper(x): return x.exp()\n"
     text = parts.assemble(
-        parts.make_parts({"softmax": helper + SOFTMAX, "gelu": helper + GELU}, {})
+        parts.make_parts({"softmax": pieces(helper + SOFTMAX), "gelu": pieces(helper + GELU)}, {})
     )
     assert text.count("def helper") == 1
     inside = SOFTMAX.replace("helper", "gelu")
-    answers = {"softmax": f"def gelu(x): return x.exp()\n{inside}", "gelu": helper + GELU}
+    foreign = pieces(f"def gelu(x): return x.exp()\n{inside}")
+    answers = {"softmax": foreign, "gelu": pieces(helper + GELU)}
     part = parts.make_parts(answers, {})["softmax"]
     assert not part.is_yours and "a gelu that is not the one of 3.2 gelu: rename it" in part.mark
-    answers["softmax"] = helper + GELU + inside  # his own gelu of 3.2, after a restart
+    # his own gelu of 3.2, after a restart
+    answers["softmax"] = pieces(helper + GELU + inside)
     part = parts.make_parts(answers, {})["softmax"]
-    assert part.is_yours and "def gelu" not in part.text
+    assert part.is_yours and "gelu" not in part.statements
 
 
 def test_clash_leaves_verdict_and_file(folder, capsys):
@@ -427,8 +451,7 @@ def test_clash_leaves_verdict_and_file(folder, capsys):
 
 def test_edited_file_is_never_written_over(folder, capsys):
     """A new one stands beside it; export asks for --force."""
-    solved = "def gelu(x): return x * (1 + torch.erf(x / 2**0.5)) / 2\n"
-    write(folder, solved, "gelu")
+    write(folder, SOLVED, "gelu")
     mine, beside = folder / "my_vit.py", folder / "my_vit_new.py"
     edited = mine.read_text("utf-8").replace("embed_dim: int = 96", "embed_dim: int = 48")
     mine.write_text(edited, "utf-8")
@@ -447,24 +470,117 @@ def test_edited_file_is_never_written_over(folder, capsys):
     assert main(["export", "other.py"]) == 0 and (folder / "other.py").is_file()
 
 
-def test_folder_that_cannot_be_written_is_one_line(folder, capsys):
-    """Neither a check nor an export ends in a traceback."""
+def test_folder_that_cannot_be_written_is_one_line(folder, capsys, monkeypatch):
+    """Neither a check nor an export ends in a traceback, and the old file stays."""
+    before = write(folder, SOLVED, "gelu")
     (folder / "file").write_text("")
+    capsys.readouterr()
     assert main(["export", "file/my_vit.py"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+    def refuse(place, content):
+        raise PermissionError(13, "Permission denied", f".{place.name}.new")
+
+    monkeypatch.setattr(export, "write_whole", refuse)
+    assert write(folder, "def merge_heads(x): return x.transpose(1, 2).flatten(2)", "merge_heads")
+    said = (
+        f"my_vit.py stays as it was: {folder / 'my_vit.py'} cannot be written (Permission denied)"
+    )
+    assert said in capsys.readouterr().out
+    assert (folder / "my_vit.py").read_text("utf-8") == before
+
+
+def test_a_store_of_the_version_before_or_a_damaged_one_keeps_the_reference(folder, capsys):
+    """What passed once has no text then; the mark says what to do, and nothing is lost."""
+    write(folder, SOLVED, "gelu")
+    store = Path(os.environ["VITEDU_HOME"]) / "progress.json"
+    stored = json.loads(store.read_text("utf-8"))
+    source = stored["exercises"]["gelu"].pop("source")
+    missing = "the reference's: yours passed, but its text is not stored: check it again"
+    for text in (
+        None,
+        source["statements"] | {"gelu": "def gelu(x: retu"},
+        {"torch": "import torch"},
+    ):
+        if text:
+            stored["exercises"]["gelu"]["source"] = {"statements": text}
+        store.write_text(json.dumps(stored), "utf-8")
+        assert mark(export_model().read_text("utf-8"), "3.2") == missing
+    stored["exercises"]["gelu"]["source"] = {"statements": {"gelu": 3}}
+    store.write_text(json.dumps(stored), "utf-8")
+    assert mark(export_model().read_text("utf-8"), "3.2") == "the reference's: still open"
+    assert "progress.json was damaged; it is kept as" in capsys.readouterr().err
+
+
+TWO = """
+import sys, time
+import mine
+from vitedu import attention, check
+print("ready", flush=True)
+sys.stdin.readline()
+check(getattr(mine, sys.argv[1]))
+"""
+
+
+def test_two_kernels_that_store_at_once_lose_nothing(folder):
+    """Both parts stand in the file, which is whole."""
+    heads = "def merge_heads(x): return x.transpose(1, 2).flatten(2)\n"
+    (folder / "mine.py").write_text(HEAD + SOLVED + heads, "utf-8")
+    paths = os.pathsep.join([str(Path(vitedu.__file__).parents[1]), str(folder)])
+    pipes = {name: subprocess.PIPE for name in ("stdin", "stdout")}
+    kernels = [
+        subprocess.Popen(
+            [sys.executable, "-c", TWO, name],
+            cwd=folder,
+            text=True,
+            **pipes,
+            env=os.environ | {"PYTHONPATH": paths},
+        )
+        for name in ("gelu", "merge_heads")
+    ]
+    assert [kernel.stdout.readline() for kernel in kernels] == ["ready\n"] * 2
+    for kernel in kernels:
+        kernel.stdin.write("\n")
+        kernel.stdin.flush()
+    assert [kernel.communicate()[0].count("passed") for kernel in kernels] == [1, 1]
+    text = (folder / "my_vit.py").read_text("utf-8")
+    assert [mark(text, number) for number in ("3.2", "2.4")] == ["yours", "yours"]
+    assert export_model().read_text("utf-8") == text
+
+
+def test_slow_parts_give_way_where_a_model_is_trained(folder, capsys, monkeypatch):
+    """Right, and slow: the report hands out the reference, and so does the import; the file's is
+    his."""
+    monkeypatch.setattr(sys, "meta_path", [importing.Finder(), *sys.meta_path])
+    body = "(r - r.max()).exp() / (r - r.max()).exp().sum() for r in x.reshape(-1, x.shape[-1])"
+    loops = f"""def softmax(x, dim=-1):
+    x = x.transpose(dim, -1)
+    rows = [{body}]
+    return torch.stack(rows).reshape(x.shape).transpose(dim, -1)
+"""
+    report = check(own(folder, loops).softmax)
+    assert report.passed and report.implementation is attention.softmax
+    out = capsys.readouterr().out
+    assert "softmax is right, and slow: a training step takes over three times that of the" in out
+    text = (folder / "my_vit.py").read_text("utf-8")
+    assert mark(text, "2.1").startswith("yours; right, and slow") and body in text
+    assert importlib.import_module("my_vit").softmax is attention.softmax
+    assert "yours (2.1); 2.1 slow, so the reference's runs here." in capsys.readouterr().out
+    heads = "def merge_heads(x): return x.transpose(1, 2).flatten(2)\n"
+    assert check(own(folder, heads).merge_heads).implementation is not attention.merge_heads
 
 
 def test_setting_keeps_nothing_and_reset_forgets(folder, monkeypatch):
     """VITEDU_KEEP_SOURCES=0 stores no text and writes no file; ``reset`` forgets the text."""
-    solved = "def gelu(x): return x * (1 + torch.erf(x / 2**0.5)) / 2\n"
-    write(folder, solved, "gelu")
-    assert results.load()["gelu"]["source"]["text"].endswith(solved)
+    write(folder, SOLVED, "gelu")
+    statements = results.load()["gelu"]["source"]["statements"]
+    assert statements == {"gelu": SOLVED.rstrip()}
     vitedu.reset("gelu")
     assert "gelu" not in results.load()
     assert mark(export_model().read_text("utf-8"), "3.2") == "the reference's: still open"
     monkeypatch.setenv("VITEDU_KEEP_SOURCES", "0")
     (folder / "my_vit.py").unlink()
-    assert check(own(folder, solved).gelu).passed
+    assert check(own(folder, SOLVED).gelu).passed
     assert "source" not in results.load()["gelu"] and not (folder / "my_vit.py").exists()
     text = export_model().read_text("utf-8")
     assert mark(text, "3.2").endswith("yours passed, but its text is not stored: check it again")
@@ -472,17 +588,15 @@ def test_setting_keeps_nothing_and_reset_forgets(folder, monkeypatch):
 
 def test_import_follows_each_version(folder, capsys, monkeypatch):
     """Also from another folder, and after a rewrite of equal size within the same second."""
-    monkeypatch.setattr(sys, "meta_path", [importing.Finder, *sys.meta_path])
-    solved = "def gelu(x): return x * (1 + torch.erf(x / 2**0.5)) / 2  # A\n"
+    monkeypatch.setattr(sys, "meta_path", [importing.Finder(), *sys.meta_path])
+    solved = SOLVED.replace("\n", "  # A\n")
     write(folder, solved, "gelu")
     (folder / "elsewhere").mkdir()
     monkeypatch.chdir(folder / "elsewhere")
     first = importlib.import_module("my_vit").gelu
 
-    assert (
-        f"{folder / 'my_vit.py'} holds your 3.2 and the reference's 1.1, 1.10,"
-        in capsys.readouterr().out
-    )
+    said = f"{folder / 'my_vit.py'}: 1 of its 20 parts are yours (3.2)."
+    assert said in capsys.readouterr().out
     monkeypatch.chdir(folder)
     write(folder, solved.replace("# A", "# B"), "gelu")
     second = importlib.import_module("my_vit").gelu
@@ -494,8 +608,9 @@ def test_import_follows_each_version(folder, capsys, monkeypatch):
     with pytest.raises(Unreadable, match="two things called gelu: rename one"):
         collect(block, "gelu", lambda name, value: False)
     helper = own(folder, "from my_vit import gelu as g\ndef softmax(x): return g(x)\n").softmax
-    text = collect(helper, "softmax", lambda name, value: False)
-    assert "return x * (1 + torch.erf" in text and text.endswith("def softmax(x): return g(x)\n")
+    *_, gelu, alias, last = collect(helper, "softmax", lambda name, value: False).values()
+    assert "return x * (1 + torch.erf" in gelu and alias == "g = gelu"
+    assert last == "def softmax(x): return g(x)"
 
 
 CELLS = [
@@ -545,7 +660,7 @@ def test_trial_leaves_the_process_as_it_was():
     torch.set_default_dtype(torch.float64)
     try:
         with torch.no_grad(), torch.device("meta"):
-            assert trial.find_fault(made) == "" and trial.find_idle(made) == {}
+            assert trial.try_parts(made).fault == "" and trial.find_idle(made) == {}
         assert torch.get_default_dtype() is torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
@@ -555,8 +670,5 @@ def test_trial_leaves_the_process_as_it_was():
 
 def test_pixels_are_normalised_as_the_shipped_models_were_trained():
     """Mean and deviation in the file are those of the photographs that the package ships."""
-    from vitedu.data import cifar10
-    from vitedu.exporting import parts
-
     text = (Path(parts.__file__).parent / "my_vit.txt").read_text("utf-8")
     assert f"_MEAN, _STD = {cifar10.MEAN}, {cifar10.STD}" in text

@@ -45,7 +45,8 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
         seed: of the random inputs; by default a new one every time.
 
     Returns:
-        A ``Report``. ``report.implementation`` is the answer if it passed, the reference otherwise.
+        A ``Report``. ``report.implementation`` is the answer if it passed, the reference otherwise,
+        and for a part of the model with which training would take over three times as long.
         If the answer is the reference that an earlier check handed out, the report says so and no
         result is stored.
     """
@@ -62,8 +63,9 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     if not report.passed and exercises.BY_ID.get(report.exercise):
         report.implementation = register_reference(report.exercise, report.implementation)
     show(report)
-    if report.passed:
-        keep(answer, report.exercise)
+    if report.passed and keep(answer, report.exercise):  # right, and too slow for training runs
+        reference = find_checker(report.exercise).reference
+        report.implementation = register_reference(report.exercise, reference)
     return report
 
 

@@ -78,8 +78,8 @@ def record_challenge(exercise: str, stopped: int, total: int) -> None:
     _update(change)
 
 
-def record_source(exercise: str, source: dict[str, str]) -> None:
-    """Store the text of an answer that passed, or the reason why it has none."""
+def record_source(exercise: str, source: dict) -> None:
+    """Store the ``statements`` of an answer that passed, or the ``reason`` why it has none."""
     _update(lambda entries: entries.setdefault(exercise, {}).update(source=source))
 
 
@@ -202,7 +202,8 @@ def _validate(entry: dict) -> dict:
     counts = [entry.get("hints_used", 0), entry.get("attempts", 0)]
     if "challenge" in entry:
         counts += [entry["challenge"][name] for name in ("stopped", "total", "best")]
-    texts = entry.get("source", {}).values()
+    source = entry.get("source", {})
+    texts = [source.get("reason", ""), *source.get("statements", {}).values()]
     if not isinstance(sum(counts), int) or not all(isinstance(text, str) for text in texts):
         raise TypeError("not a count, or not a text")
     return entry

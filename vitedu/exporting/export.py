@@ -12,18 +12,28 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from vitedu import vit
 from vitedu.course import results
+from vitedu.course.parsing import parse
 from vitedu.exercises import BY_ID
 from vitedu.exporting.importing import find_file, remember
-from vitedu.exporting.parts import ExportError, Part, assemble, make_parts
+from vitedu.exporting.parts import (
+    PARTS,
+    ExportError,
+    Part,
+    assemble,
+    make_parts,
+    names_of_template,
+)
 from vitedu.exporting.source import Unreadable, collect
-from vitedu.exporting.trial import find_fault, find_idle
+from vitedu.exporting.trial import find_idle, find_slow, try_parts
 from vitedu.files import data_folder, file_lock, write_whole
 
 __all__ = ["ExportError", "export_model", "keep"]
 
 SEAL = "# written by vitedu, and not edited since: "
 NOT_KEPT = "its text is not stored: check it again"
+SLOW = "right, and slow: a training step takes over three times that of the reference"
 _accepted: dict[tuple[Path, str], Any] = {}  # (folder of results, id) -> the answer that passed
 _told: set[str] = set()
 
@@ -51,115 +61,122 @@ def export_model(path: str | Path | None = None, *, force: bool = False) -> Path
             f"{place} was edited and stays as it is; name another file, or write over it with "
             "--force (export_model(force=True) in Python)."
         )
-    text, parts = _settle()
-    _write(place, text)
+    with file_lock(data_folder() / "my_vit.lock", 5.0):
+        parts = _write(place)
     if path is None:
         remember(place)
     print(f"{place}: {_count(parts)}")
     return place
 
 
-def keep(answer: Any, exercise: str) -> None:
+def keep(answer: Any, exercise: str) -> bool:
     """Store the text of an answer that passed, and write ``my_vit.py`` anew.
 
     Nothing here changes a verdict: what goes wrong is one line. ``VITEDU_KEEP_SOURCES=0`` leaves
     everything as it is.
+
+    Returns:
+        Whether the answer is too slow for training runs, which has been said then.
     """
     if os.environ.get("VITEDU_KEEP_SOURCES") == "0" or BY_ID[exercise].kind == "value":
-        return
+        return False
+    is_slow = False
     try:
         _accepted[data_folder(), exercise] = answer
         try:
-            source = {"text": collect(answer, exercise, _is_accepted)}
+            source: dict = {"statements": collect(answer, exercise, _is_in_file)}
         except Unreadable as error:
             source = {"reason": str(error)}
         results.record_source(exercise, source)
-        if BY_ID[exercise].part:
-            _write_anew(exercise)
+        if exercise in PARTS:
+            # so that of two kernels the later one has read what the other stored
+            with file_lock(data_folder() / "my_vit.lock", 5.0):
+                part = _write_anew()[exercise]
+            if not part.is_yours:
+                print(f"my_vit.py keeps the reference's {exercise}: {part.notes[0]}.")
+            elif is_slow := SLOW in part.notes:
+                _say_once(f"{exercise} is {SLOW}, which runs here in its place.")
     except Exception as error:
         reason = error if isinstance(error, ValueError | OSError) else repr(error)[:200]
         print(f"my_vit.py stays as it was: {reason}")
+    return is_slow
 
 
-def _write_anew(exercise: str) -> None:
-    # so that of two kernels the later one has read what the other stored
-    with file_lock(data_folder() / "my_vit.lock", 5.0):
-        parts = _replace()
-    if not parts[exercise].is_yours:
-        print(f"my_vit.py keeps the reference's {exercise}: {parts[exercise].notes[0]}.")
+def _is_in_file(name: str, value: Any) -> bool:
+    """Tell whether an object is what the file has under a name, or is read as it (``nn.GELU``)."""
+    if _accepted.get((data_folder(), name), _accepted) is value:
+        return True
+    homes = {"vitedu", "my_vit", *["torch"] * (name in ("LayerNorm", "GELU", "gelu"))}
+    is_at_home = str(getattr(value, "__module__", "")).split(".")[0] in homes
+    is_ours = is_at_home and getattr(value, "__name__", "") == name
+    is_ours = is_ours or value is getattr(vit, name, vit)  # BlockWithoutBias, a partial
+    return is_ours and name in {**names_of_template(), **PARTS}
 
 
-def _replace() -> dict[str, Part]:
-    """Write the file, or a new one beside it, and say so the first time."""
-    text, parts = _settle()
-    place, is_new = find_file(), False
-    if _is_edited(place):
-        beside = place.with_name("my_vit_new.py")
-        if _is_edited(beside):
-            raise FileExistsError(f"you edited {place.name} and {beside.name}; rename one of them.")
-        line = f"You edited {place.name}, so it stays as it is. The new one is {beside.name}."
-        place = beside
-    else:
+def _write_anew() -> dict[str, Part]:
+    """Write the file, or a new one beside it if somebody edited it, and say so the first time."""
+    place = find_file()
+    if not _is_edited(place):
         is_new = not place.exists()
-        line = f"Your own model now stands in {place}: {_count(parts)}"
+        parts = _write(place)
         remember(place)
-    _write(place, text)
-    if is_new or (place.name == "my_vit_new.py" and line not in _told):
-        _told.add(line)
-        print(line)
+        if is_new:
+            _say_once(f"Your own model now stands in {place}: {_count(parts)}")
+        return parts
+    beside = place.with_name("my_vit_new.py")
+    if _is_edited(beside):
+        raise FileExistsError(f"you edited {place.name} and {beside.name}; rename one of them.")
+    parts = _write(beside)
+    _say_once(f"You edited {place.name}, so it stays as it is. The new one is {beside.name}.")
     return parts
 
 
-def _is_accepted(name: str, value: Any) -> bool:
-    """Tell whether an object is the part that passed, the reference, or of ``my_vit.py``."""
-    home = (getattr(value, "__module__", None) or "").split(".")[0]
-    is_ours = home in ("vitedu", "my_vit") and getattr(value, "__name__", "") == name
-    return is_ours or _accepted.get((data_folder(), name), _accepted) is value
-
-
-def _settle() -> tuple[str, dict[str, Part]]:
-    """Read what is stored and give (text of the file, its parts): it works, and the marks are true.
+def _write(place: Path) -> dict[str, Part]:
+    """Write what is stored as one file that works, with true marks and a seal.
 
     Raises:
         ExportError: the texts do not make one file.
+        OSError: it cannot be written; the old one is as it was.
     """
     answers, reasons = {}, {}
     for name, entry in results.load().items():
-        if name in BY_ID and BY_ID[name].part and entry.get("best", {}).get("status") == "passed":
+        if name in PARTS and entry.get("best", {}).get("status") == "passed":
             source = entry.get("source", {})
-            if "text" in source:
-                answers[name] = source["text"]
-            else:
+            try:
+                answers[name] = source["statements"]
+                parse("\n".join([*answers[name].values(), answers[name][name]]))
+            except (KeyError, SyntaxError, ValueError):  # of the version before, or damaged
                 reasons[name] = source.get("reason", NOT_KEPT)
     parts = make_parts(answers, reasons)
-    if fault := find_fault(parts):
-        if find_fault(make_parts({}, {})):
-            raise ExportError(f"it cannot be tried here, even without your parts: {fault}.")
-        for name in answers:
-            if alone := find_fault(make_parts({name: answers[name]}, {})):
-                reasons[name] = alone
-        parts = make_parts(answers, reasons)
-        if fault := find_fault(parts):
-            raise ExportError(f"your parts work one by one, but not together: {fault}.")
+    if try_parts(parts).fault:
+        alone = {name: try_parts(make_parts({name: answers[name]}, {})).fault for name in answers}
+        parts = make_parts(answers, reasons | {name: why for name, why in alone.items() if why})
+        if fault := try_parts(parts).fault:
+            raise ExportError(f"your parts do not work together: {fault}.")
+    for name in find_slow(parts):
+        parts[name].notes.insert(0, SLOW)
     for name, why in find_idle(parts).items():
         parts[name].notes.append(f"not called: {why}")
-    return assemble(parts), parts
+    text = assemble(parts)
+    content = f"{text}{SEAL}{_digest(text)}\n".encode()
+    try:
+        if not place.exists() or place.read_bytes() != content:
+            write_whole(place, content)
+    except OSError as error:
+        reason = error.strerror or error
+        raise OSError(f"{place} cannot be written ({reason}): vitedu export FILE.") from None
+    sys.modules.pop("my_vit", None)  # the next import reads it
+    return parts
 
 
 def _count(parts: dict[str, Part]) -> str:
-    counts = []
-    for half in ("model", "training"):
-        own = [part.is_yours for part in parts.values() if part.exercise.part == half]
-        counts.append(f"{sum(own)} of {len(own)} parts of the {half}")
-    return f"{' and '.join(counts)} are yours."
+    return f"{sum(part.is_yours for part in parts.values())} of its {len(parts)} parts are yours."
 
 
-def _write(place: Path, text: str) -> None:
-    """Write the file with its seal, and let the next import read it."""
-    content = f"{text}{SEAL}{_digest(text)}\n"
-    if not place.exists() or place.read_text(encoding="utf-8", errors="replace") != content:
-        write_whole(place, content.encode())
-    sys.modules.pop("my_vit", None)
+def _say_once(line: str) -> None:
+    if line not in _told:
+        _told.add(line)
+        print(line)
 
 
 def _digest(text: str) -> str:

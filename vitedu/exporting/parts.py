@@ -1,30 +1,29 @@
-"""Put the texts of the parts into one file; a text is read here and never run.
+"""Put the statements of the parts into one file; a text is read here and never run.
 
-Role: ``assemble``. Not here: where the texts come from (``source``), whether the file works
-(``trial``).
+Role: ``make_parts``, ``assemble``. Not here: where the texts come from (``source``), whether the
+file works (``trial``). ``my_vit.txt`` has a place for each part (``#: patchify``), with the
+reference's text where that is not the package's, and things that only some parts need (``#?``).
 """
 
 import ast
-import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from vitedu.course.parsing import global_names, parse
 from vitedu.course.references import defined_names, reference_source
-from vitedu.exercises import BY_ID, EXERCISES, Exercise
-from vitedu.exporting.source import statement_text
+from vitedu.exercises import EXERCISES, Exercise
 
-PARTS = tuple(exercise for exercise in EXERCISES if exercise.part)
-# what is read as the file's own in every text but that of the part itself
-OWN = {
-    "torch.nn.LayerNorm": ("LayerNorm", "layer_norm"),
-    "torch.nn.GELU": ("GELU", "gelu"),
-    "torch.nn.functional.gelu": ("gelu", "gelu"),
+PARTS = {exercise.id: exercise for exercise in EXERCISES if exercise.part}
+# torch's layers in a text of the model -> what is read as the file's own, and the part behind it
+TORCH = {
+    r"\b(torch\.)?nn\.LayerNorm\b": ("LayerNorm", "layer_norm"),
+    r"\b(torch\.)?nn\.GELU\b(?!\([^)]*approximate)": ("GELU", "gelu"),
+    r"\b(F|(torch\.)?nn\.functional)\.gelu\b(?!\([^)]*approximate)": ("gelu", "gelu"),
 }
 
 
@@ -37,84 +36,112 @@ class Part:
     """One part as it will stand in the file."""
 
     exercise: Exercise
-    is_yours: bool
-    texts: dict[str, str]  # the name that a statement defines -> its text; helpers first
-    imports: dict[str, str] = field(default_factory=dict)  # alias -> its statement
+    statements: dict[str, str]  # the name that each defines -> its text; imports and helpers first
+    is_yours: bool = False
     notes: list[str] = field(default_factory=list)  # for the mark
 
-    @property
-    def text(self) -> str:
-        """Its code."""
-        return _join(self.texts.values())
+    def __post_init__(self):
+        """Shorten the docstrings that the course wrote, and read torch's layers as the file's."""
+        first_lines = re.findall(r'"""(.*[^"\n])\n', reference_source(self.exercise))
+        for name, text in self.statements.items():
+            for line in first_lines:
+                text = re.sub(rf'("""{re.escape(line)})\n.*?"""', r'\1"""', text, flags=re.S)
+            for pattern, (own, part) in TORCH.items() if self.exercise.part == "model" else ():
+                found = re.search(pattern, text)
+                if found and part != self.exercise.id and not _is_import(text):
+                    text = re.sub(pattern, own, text)
+                    self.notes += [f"{found[0]} is read as the file's {own}"] * self.is_yours
+            self.statements[name] = text
 
     @property
     def mark(self) -> str:
         """The comment above it."""
-        notes = "; ".join(self.notes)
-        mark = f"{self.exercise.number}, {'yours' if self.is_yours else _THEIRS}"
-        mark += f"{';' if self.is_yours else ':'} {notes}" if notes else ""
+        owner, stop = ("yours", ";") if self.is_yours else ("the reference's", ":")
+        notes = f"{stop} {'; '.join(dict.fromkeys(self.notes))}" if self.notes else ""
+        mark = f"{self.exercise.number}, {owner}{notes}"
         return textwrap.fill(mark, 100, initial_indent="# ", subsequent_indent="#   ")
 
 
-_THEIRS = "the reference's"
-
-
-@cache
-def template() -> str:
-    """Read the file that has a place for each part."""
-    return Path(__file__).with_name("my_vit.txt").read_text(encoding="utf-8")
-
-
-def make_parts(answers: Mapping[str, str], reasons: Mapping[str, str]) -> dict[str, Part]:
-    """Make each part from the student's text or the reference's.
+def make_parts(
+    answers: Mapping[str, dict[str, str]], reasons: Mapping[str, str]
+) -> dict[str, Part]:
+    """Make each part from the student's statements or the reference's.
 
     Args:
-        answers: id -> text, as ``source.collect`` returns it.
+        answers: id -> statements, as ``source.collect`` returns them.
         reasons: id -> why the reference stands in its place; "still open" for those in neither.
 
     Raises:
         ExportError: two texts use one name for two things.
     """
     parts = {}
-    for exercise in PARTS:
-        if exercise.id in answers and exercise.id not in reasons:
-            part = _yours(exercise, answers[exercise.id])
-            if foreign := _foreign_part(part, answers):
-                words = f"{BY_ID[foreign].number} {foreign}"
-                reason = f"it uses a {foreign} that is not the one of {words}: rename it, or check "
-                reasons = {**reasons, exercise.id: f"{reason}{foreign} and then this again"}
-        if exercise.id not in answers or exercise.id in reasons:
-            part = Part(exercise, False, {exercise.id: _reference_text(exercise)})
-            why = reasons.get(exercise.id)
-            part.notes.append(f"yours passed, but {why}" if why else "still open")
-        parts[exercise.id] = part
-    _refuse_clashes(parts)
+    for name, exercise in PARTS.items():
+        if name in answers and name not in reasons:
+            parts[name] = Part(exercise, dict(answers[name]), True)
+        else:
+            why = f"yours passed, but {reasons[name]}" if name in reasons else "still open"
+            parts[name] = Part(exercise, {name: reference_part(name)}, notes=[why])
+    known = {each: ("", text) for each, text in names_of_template().items()}
+    for name, part in parts.items():
+        own = part.statements if part.is_yours else {}
+        for each, text in [*own.items()]:
+            owner, before = known.setdefault(each, (name, text))
+            if each == name or (each not in parts and _is_same(before, text)):
+                continue
+            if each not in parts:
+                whose = f"the one of your {owner}" if owner else "what my_vit.py itself calls so"
+                raise ExportError(
+                    f"{each} in your {name} is not {whose}: give {each} another name there and "
+                    f"check {name} again."
+                )
+            if not _is_same(text, parts[each].statements[each]):
+                why = f"it uses a {each} that is not the one of {PARTS[each].number} {each}: "
+                why += f"rename it, or check {each} and then this again"
+                return make_parts(answers, {**reasons, name: why})
+            del own[each]  # the file's own, as after a restart of the kernel
     return parts
 
 
-def assemble(parts: Mapping[str, Part]) -> str:
-    """Write the file."""
+def assemble(parts: Mapping[str, Part], after_each: str = "") -> str:
+    """Write the file; for a trial with a statement after each part, where ``{0}`` is its name."""
+    head, *places = re.split(r"^#: (\w+)\n", _template(), flags=re.M)
+    statements = {name: text for part in parts.values() for name, text in part.statements.items()}
+    imports = {t for n, t in statements.items() if _is_import(t) and n not in names_of_template()}
+    out, libraries = [], {"torch"}
     placed: set[str] = set()
-    pieces = re.split(r"^#: (\w+)\n", template(), flags=re.M)
-    at_head = _imports_of(parse(pieces[0]).body)
-    imports: dict[str, str] = {}
-    for part in parts.values():
-        imports |= {k: v for k, v in part.imports.items() if k not in at_head}
-    packages = {_path(statement).split(".")[0] for statement in imports.values()}
-    others = sorted(packages - {*sys.stdlib_module_names, "torch"})
-    head = pieces[0].replace("{needs}", f"It needs {', '.join(['torch', *others])}.")
-    out = [head.rstrip(), "\n"]
-    out += [f"{statement}\n" for statement in sorted(imports.values())]
-    for name, after in zip(pieces[1::2], pieces[2::2], strict=True):
+    for name, after in zip(places[::2], places[1::2], strict=True):
+        body, _, rest = after.partition("\n\n\n") if after[0] != "\n" else ("", "", after)
         if name == "imports":
-            out.append(after)
-            continue
-        part = parts[name]
-        texts = [text for own, text in part.texts.items() if own not in placed]
-        placed |= part.texts.keys()
-        body, rest = _split_body(after)
-        out.append(f"{part.mark}\n{_join(texts)}\n\n\n{rest}")
-    return "".join(out)
+            body, libraries = _sort_imports([*body.split("\n"), *imports])
+        else:
+            code = {n: t for n, t in parts[name].statements.items() if not _is_import(t)}
+            body = f"{parts[name].mark}\n{_join(t for n, t in code.items() if n not in placed)}"
+            body += after_each.format(name)
+            placed |= code.keys()
+        out.append(f"{body}\n\n\n{rest.lstrip()}")
+    text = "".join(out)
+    for block, name, code in re.findall(r"(#\? (\w+)\n(.*?\n\n\n))", text, flags=re.S):
+        is_used = name in global_names(text.replace(block, ""))[0]
+        text = text.replace(block, code if is_used else "")
+    count = sum(part.is_yours for part in parts.values())
+    is_all = count == len(parts)
+    share = f"all {count} of its parts" if is_all else f"{count} of its {len(parts)} parts"
+    return head.format(share=share, libraries=", ".join(sorted(libraries))) + text
+
+
+def _sort_imports(lines: list[str]) -> tuple[str, set[str]]:
+    """Sort imports, those of the standard library first; give the other libraries too."""
+
+    def place(line: str) -> tuple:
+        library = line.split()[1].split(".")[0]
+        return library not in sys.stdlib_module_names, line.startswith("from"), line
+
+    ordered = sorted({line for line in lines if line}, key=place)
+    standard, others = (
+        [line for line in ordered if place(line)[0] is is_ours] for is_ours in (False, True)
+    )
+    libraries = {line.split()[1].split(".")[0] for line in others}
+    return "\n".join([*standard, "", *others]), libraries
 
 
 def _join(texts: Iterable[str]) -> str:
@@ -126,146 +153,33 @@ def _join(texts: Iterable[str]) -> str:
     return joined
 
 
-def _split_body(after: str) -> tuple[str, str]:
-    """Split what follows a place into the body that the template gives it, and the rest."""
-    if after.startswith("\n"):
-        return "", after.lstrip("\n")
-    body, _, rest = after.partition("\n\n\n")
-    return body, rest
+@cache
+def _template() -> str:
+    """Read the file that has a place for each part."""
+    return Path(__file__).with_name("my_vit.txt").read_text(encoding="utf-8")
 
 
-def _reference_text(exercise: Exercise) -> str:
+@cache
+def names_of_template() -> dict[str, str]:
+    """Give what the template itself defines or imports: name -> statement."""
+    tree = parse(re.sub(r"^#: .*\n", "", _template(), flags=re.M))
+    names = {name: ast.unparse(node) for node in tree.body for name in defined_names(node)}
+    for module, found in re.findall(r"^(?:from (\S+) )?import (.+)$", _template(), flags=re.M):
+        for name in found.split(", "):
+            names[name] = f"from {module} import {name}" if module else f"import {name}"
+    return names
+
+
+@cache
+def reference_part(name: str) -> str:
     """Return the template's text of a part, or else the package's."""
-    own = re.search(rf"^#: {exercise.id}\n((?!\n).*?)\n\n\n", template(), flags=re.M | re.S)
-    text = own[1] if own else reference_source(exercise)
-    at_head = _imports_of(parse(template().partition("#: ")[0]).body)
-    return _read_as_own(_shorten(text, exercise), at_head, exercise)[0]
+    own = re.search(rf"^#: {name}\n((?!\n).*?)\n\n\n", _template(), flags=re.M | re.S)
+    return own[1] if own else reference_source(PARTS[name])
 
 
-def _yours(exercise: Exercise, text: str) -> Part:
-    body = parse(text).body
-    imports, texts, notes = _imports_of(body), {}, set()
-    for node in body:
-        for name in defined_names(node)[-1:]:
-            own = _shorten(statement_text(text, node), exercise)
-            texts[name], read = _read_as_own(own, imports, exercise)
-            notes |= read
-    used = {name for each in texts.values() for name in global_names(each)[0]}
-    kept = {alias: path for alias, path in imports.items() if alias in used}
-    words = [f"{name} is read as the file's {OWN[path][0]}" for path, name in sorted(notes)]
-    return Part(exercise, True, texts, kept, words)
+def _is_import(text: str) -> bool:
+    return text.startswith(("import ", "from "))
 
 
-def _imports_of(body: list[ast.stmt]) -> dict[str, str]:
-    """Return alias -> import statement of this one name, for the imports among statements."""
-    found: dict[str, str] = {}
-    for node in body:
-        names = node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
-        for name in names:
-            alias = ast.alias(name.name, None if name.asname == name.name else name.asname)
-            module = getattr(node, "module", None)
-            one = ast.ImportFrom(module, [alias], 0) if module else ast.Import([alias])
-            found[name.asname or name.name] = ast.unparse(one)
-    return found
-
-
-def _path(statement: str) -> str:
-    """Return what an import brings: "torch.nn.functional"."""
-    return re.sub(r"^(from (\S+) )?import (\S+).*", r"\2.\3", statement).lstrip(".")
-
-
-def _read_as_own(text: str, imports: Mapping, exercise: Exercise) -> tuple[str, set]:
-    """Put the file's LayerNorm, GELU and gelu in place of torch's: (text, {(path, as written)}).
-
-    Training parts keep theirs: they meet other models too, and the file's layers are torch's.
-    """
-    tree, edits = parse(text), []
-    notes: set[tuple[str, str]] = set()
-    if exercise.part != "model":
-        return text, notes
-    other = {
-        id(node.func)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and any(k.arg == "approximate" for k in node.keywords)
-    }
-    lines = text.encode().split(b"\n")
-    for node in (node for node in ast.walk(tree) if isinstance(node, ast.expr)):
-        path = _dotted(node, imports)
-        if path not in OWN or OWN[path][1] == exercise.id or id(node) in other:
-            continue
-        place = node.lineno, node.col_offset, node.end_col_offset
-        edits.append((*place, OWN[path][0].encode()))
-        notes.add((path, ast.unparse(node)))
-    for line, start, end, name in sorted(edits, reverse=True):
-        lines[line - 1] = lines[line - 1][:start] + name + lines[line - 1][end:]
-    return b"\n".join(lines).decode(), notes
-
-
-def _dotted(node: ast.AST, imports: Mapping[str, str]) -> str:
-    """Return what a name or attribute means by the imports, such as "torch.nn.GELU", or ""."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        return _path(imports.get(node.id, ""))
-    if isinstance(node, ast.Attribute) and node.lineno == node.end_lineno:
-        before = _dotted(node.value, imports)
-        return f"{before}.{node.attr}" if before else ""
-    return ""
-
-
-def _shorten(text: str, exercise: Exercise) -> str:
-    """Leave one line of the docstrings that the course wrote; a student's own stay whole."""
-    ours = {words for _, words in _docstrings(parse(reference_source(exercise)))}
-    lines = text.split("\n")
-    for node, words in reversed(list(_docstrings(parse(text)))):
-        if words in ours and node.end_lineno != node.lineno:
-            first = lines[node.lineno - 1].rstrip()
-            lines[node.lineno - 1 : node.end_lineno] = [f'{first}"""']
-    return "\n".join(lines)
-
-
-def _docstrings(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
-    """Yield (docstring, its first line), in the order of the text."""
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
-            value = node.body[0].value  # type: ignore[attr-defined]
-            found.append((value, inspect.cleandoc(value.value).split("\n")[0]))
-    yield from sorted(found, key=lambda pair: pair[0].lineno)
-
-
-def _foreign_part(part: Part, answers: Mapping[str, str]) -> str | None:
-    """Name a part that this text brings along and that is not the file's own.
-
-    A text that equals the file's own part, as after a restart of the kernel, is left out.
-    """
-    for name in [*part.texts, *part.imports]:
-        if name == part.exercise.id or name not in BY_ID or not BY_ID[name].part:
-            continue
-        accepted = _yours(BY_ID[name], answers[name]).texts.get(name) if name in answers else None
-        mine = part.texts.get(name)
-        if accepted is None or mine is None:
-            return name
-        if ast.dump(parse(_shorten(mine, BY_ID[name]))) != ast.dump(parse(accepted)):
-            return name
-        del part.texts[name]
-        return _foreign_part(part, answers)
-    return None
-
-
-def _refuse_clashes(parts: Mapping[str, Part]) -> None:
-    """Raise an error if one name means two things; the message says which to rename."""
-    body = parse(re.sub(r"^#: .*\n", "", template(), flags=re.M)).body
-    means = {name: ("", name) for node in body for name in defined_names(node)}
-    means |= {alias: ("", _path(line)) for alias, line in _imports_of(body).items()}
-    for part in (part for part in parts.values() if part.is_yours):
-        here = {alias: _path(line) for alias, line in part.imports.items()}
-        here |= {name: ast.dump(parse(text)) for name, text in part.texts.items()}
-        for name, meaning in here.items():
-            if name == part.exercise.id:
-                continue
-            owner, before = means.setdefault(name, (part.exercise.id, meaning))
-            if before != meaning:
-                other = f"the one of your {owner}" if owner else "what my_vit.py itself calls so"
-                raise ExportError(
-                    f"{name} in your {part.exercise.id} is not {other}: give {name} another name "
-                    f"there and check {part.exercise.id} again."
-                )
+def _is_same(text: str, other: str) -> bool:
+    return text == other or ast.dump(parse(text)) == ast.dump(parse(other))

@@ -1,138 +1,158 @@
-"""Run a file of parts once, in this process: does it work, is it right, and which parts run?
+"""Run a file of parts once, in this process: is it right, which parts run, and is one slow?
 
-Role: ``find_fault`` and ``find_idle``. The model is tiny. The state of random numbers, the mode of
-gradients and the modules of the process stay as they were. Only the student's own kernel, or his
-own command, comes here.
+Role: ``try_parts`` and what is read from it. The state of random numbers, the mode of gradients and
+the modules of the process stay as they were. Only the student's own kernel, or his own command,
+comes here.
 """
 
 import contextlib
-import inspect
+import functools
 import io
+import math
 import re
 import sys
+import time
 import types
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from vitedu.exporting.parts import PARTS, Part, assemble
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.exporting.parts import Part, assemble, make_parts
+from vitedu.vit import PRESETS, VisionTransformer
 
 NAME = "_my_vit_on_trial"
-SIZES: dict[str, Any] = {
-    "image_size": 12,
-    "patch_size": 4,
-    "embed_dim": 16,
-    "depth": 2,
-    "num_heads": 2,
-    "mlp_ratio": 2.0,
-}
+BATCH, SHAPE = 8, {**vars(PRESETS["vit_pico_patch4_32"]), "depth": 1}
 TOLERANCE = 1e-5  # of logits whose size is about 1
-# who calls a part; the loop of the file calls the others
-CALLERS = {
-    "patchify": "PatchEmbed",
-    "PatchEmbed": "VisionTransformer",
-    "add_class_token_and_positions": "VisionTransformer",
-    "softmax": "scaled_dot_product_attention",
-    "scaled_dot_product_attention": "MultiHeadAttention",
-    "split_heads": "MultiHeadAttention",
-    "merge_heads": "MultiHeadAttention",
-    "MultiHeadAttention": "EncoderBlock",
-    "layer_norm": "EncoderBlock",
-    "gelu": "Mlp",
-    "Mlp": "EncoderBlock",
-    "EncoderBlock": "VisionTransformer",
-    "cross_entropy": "train_one_epoch",
-}
+SLOW = 3  # times the seconds of the reference's steps
 
 
-def find_fault(parts: Mapping[str, Part]) -> str:
-    """Say what is wrong with the file that these parts make, or ""."""
+@dataclass
+class Trial:
+    """What happened when a file ran."""
+
+    fault: str = ""  # what is wrong with it
+    callers: dict[str, str] = field(default_factory=dict)  # part that ran -> the part it ran for
+    seconds: float = math.inf  # of the fastest step
+
+
+def try_parts(parts: Mapping[str, Part]) -> Trial:
+    """Run the file that these parts make: logits beside the package's, a step, an epoch.
+
+    The epoch is left out where all parts of the loop are the reference's, since torch takes seconds
+    to load what an optimizer needs.
+    """
+    return _try_text(*_trial_of(parts))
+
+
+def _trial_of(parts: Mapping[str, Part]) -> tuple[str, bool]:
+    """Give the file with a meter at each part, and whether its loop has a part of the student's."""
+    is_own_loop = any(p.is_yours and p.exercise.part == "training" for p in parts.values())
+    return assemble(parts, "\n{0} = _meter({0!r}, {0})"), is_own_loop
+
+
+def find_idle(parts: Mapping[str, Part]) -> dict[str, str]:
+    """Give id -> why, for the parts that a step of training and an evaluation do not call."""
+    usual = _try_text(_trial_of(make_parts({}, {}))[0], _trial_of(parts)[1]).callers
+    called, reasons = try_parts(parts).callers, {}
+    for name in (name for name in usual if name not in called):
+        caller, missing = usual[name], name
+        while caller and caller not in called:
+            caller, missing = usual[caller], caller
+        text = "\n".join(parts[caller].statements.values()) if caller else ""
+        other = re.search(rf"[\w.]*\.{missing}\b", text)
+        whose = "your" if caller and parts[caller].is_yours else "the"
+        deed = f"uses {other[0]}" if other else f"does without {missing}"
+        reasons[name] = f"{whose} {caller} {deed}" if caller else "nothing calls it"
+    return reasons
+
+
+def find_slow(parts: Mapping[str, Part]) -> list[str]:
+    """List the student's parts with which a step takes over three times the reference's."""
+    yours = {name: part.statements for name, part in parts.items() if part.is_yours}
+    if not _is_slow(*_trial_of(parts)):
+        return []
+    return [n for n, each in yours.items() if _is_slow(*_trial_of(make_parts({n: each}, {})))]
+
+
+@functools.cache
+def _is_slow(text: str, is_own_loop: bool) -> bool:
+    usual = _trial_of(make_parts({}, {}))[0]
+    # the trial says whether it can be; then the fastest of five steps decides
+    for attempt in (_try_text, functools.partial(_try_text.__wrapped__, steps=5)):
+        before, now = (attempt(each, is_own_loop).seconds for each in (usual, text))
+        if now <= SLOW * before:
+            return False
+    return True
+
+
+@functools.lru_cache(maxsize=64)
+def _try_text(text: str, is_own_loop: bool, steps: int = 2) -> Trial:
+    trial = Trial()
     try:
-        with _running(assemble(parts)) as module:
-            ours = VisionTransformer(ViTConfig(**SIZES)).eval()
-            mine = module.VisionTransformer(module.ViTConfig(**SIZES)).eval()
+        with _running(text, trial) as module:
+            config = module.ViTConfig(**SHAPE)
+            ours, mine = VisionTransformer(config).eval(), module.VisionTransformer(config).eval()
             for parameter in ours.parameters():  # starting values are too small to tell parts apart
-                torch.nn.init.normal_(parameter, std=0.3)
+                torch.nn.init.normal_(parameter, std=0.1)
             mine.load_state_dict(ours.state_dict())
-            images = torch.randn(3, 3, 12, 12)
+            images = torch.randn(BATCH, 3, 32, 32)
             with torch.no_grad():
                 wanted, got = ours(images), mine(images)
             error = (wanted - got).abs().max().item() / max(1, wanted.abs().max().item())
             if not error <= TOLERANCE:
-                return f"with it the file's logits are off by {error:.2g}"
-            _take_a_step(module)
+                trial.fault = f"with it the file's logits are off by {error:.2g}"
+            pixels, labels = images.to(torch.uint8), torch.arange(BATCH)
+            for _ in range(steps):
+                start = time.perf_counter()
+                module.cross_entropy(mine.train()(images), labels).backward()
+                if is_own_loop:
+                    module.train_and_measure(mine, pixels, labels, 1)
+                trial.seconds = min(trial.seconds, time.perf_counter() - start)
     except Exception as error:
         words = (str(error).splitlines() or [""])[0][:120]
-        return f"with it the file ends in {type(error).__name__}: {words}"
-    return ""
-
-
-def find_idle(parts: Mapping[str, Part]) -> dict[str, str]:
-    """Give id -> why, for the parts that a step of training and one evaluation do not call."""
-    called: set[types.CodeType] = set()
-
-    def note(frame, event, argument):
-        if event == "call":
-            called.add(frame.f_code)
-
-    with _running(assemble(parts)) as module:
-        before = sys.getprofile()
-        sys.setprofile(note)
-        try:
-            _take_a_step(module)
-        finally:
-            sys.setprofile(before)
-        idle = [e.id for e in PARTS if not _codes_of(getattr(module, e.id)) & called]
-    return {name: _reason(name, idle, parts) for name in idle}
-
-
-def _codes_of(thing: Any) -> set[types.CodeType]:
-    """Return the code of a function, or of a class's forward."""
-    thing = inspect.getattr_static(thing, "forward") if isinstance(thing, type) else thing
-    while hasattr(thing, "__wrapped__"):
-        thing = thing.__wrapped__
-    return {thing.__code__}
-
-
-def _reason(name: str, idle: list[str], parts: Mapping[str, Part]) -> str:
-    """Say who does without an idle part, and with what if its text shows it."""
-    caller = CALLERS.get(name, "")
-    while caller in idle:
-        name, caller = caller, CALLERS.get(caller, "")
-    if not caller:
-        return "nothing calls it"
-    whose = f"{'your' if parts[caller].is_yours else 'the'} {caller}"
-    other = re.search(rf"[\w.]*\.{name}\b", parts[caller].text)
-    return f"{whose} uses {other[0]}" if other else f"{whose} does without {name}"
-
-
-def _take_a_step(module) -> None:
-    """Train the file's model on ten images and evaluate it, by the file's own loop."""
-    model = module.VisionTransformer(module.ViTConfig(**SIZES))
-    images = torch.randint(0, 256, (10, 3, 12, 12), dtype=torch.uint8)
-    module._fit(model, images, torch.arange(10), 1)
+        trial.fault = f"with it the file ends in {type(error).__name__}: {words}"
+    return trial
 
 
 @contextlib.contextmanager
-def _running(text: str) -> Iterator[Any]:
-    """Give the file as a module; afterwards the process is as it was."""
+def _running(text: str, trial: Trial) -> Iterator[Any]:
+    """Give the file as a module, whose parts note who calls them; nothing of it stays."""
+    running = [""]
+
+    def meter(name: str, part: Any) -> Any:
+        if isinstance(part, type):
+            part.forward = meter(name, part.forward)  # type: ignore[attr-defined]
+            return part
+
+        @functools.wraps(part)
+        def metered(*arguments, **options):
+            trial.callers.setdefault(name, running[-1])
+            running.append(name)
+            try:
+                return part(*arguments, **options)
+            finally:
+                running.pop()
+
+        return metered
+
     module = types.ModuleType(NAME)
-    quiet = contextlib.redirect_stdout(io.StringIO())
-    same = torch.random.fork_rng(devices=[]), torch.enable_grad(), torch.device("cpu")
-    dtype = torch.get_default_dtype()
+    vars(module)["_meter"] = meter
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
     with contextlib.ExitStack() as stack:
-        for each in (*same, quiet, warnings.catch_warnings()):
-            stack.enter_context(each)
-        warnings.simplefilter("ignore")
+        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(torch.random.fork_rng(devices=[]))
+        stack.enter_context(torch.enable_grad())
+        if device.type != "cpu":
+            stack.enter_context(torch.device("cpu"))
         stack.callback(torch.set_default_dtype, dtype)
+        stack.callback(sys.modules.pop, NAME, None)
+        warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float32)
         torch.default_generator.manual_seed(0)
         sys.modules[NAME] = module  # dataclasses look their module up
-        try:
-            exec(compile(text, "my_vit.py", "exec", dont_inherit=True), vars(module))
-            yield module
-        finally:
-            sys.modules.pop(NAME, None)
+        exec(compile(text, "my_vit.py", "exec", dont_inherit=True), vars(module))
+        yield module

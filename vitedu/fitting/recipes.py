@@ -20,6 +20,17 @@ TINY = TrainConfig(
     clean_epochs=4,  # end on images as they are
 )
 
+# a student's file, whose loop knows no more than this
+MODEL_FILE = TrainConfig(
+    epochs=10,
+    batch_size=64,
+    optimizer="muon",
+    lr=4e-3,
+    weight_decay=0.1,
+    crop_padding=1,
+    precision="float32",
+)
+
 RECIPES: dict[str, TrainConfig] = {
     # the course's run on the drawn shapes; what it costs and reaches: vitedu bench laptop
     "vit_micro_patch8_32": TrainConfig(epochs=10, batch_size=64, lr=2e-3, crop_padding=2),
