@@ -136,7 +136,7 @@ def mistake_costs(
             error = first_line(trouble)
         id_ = mistake.id.removeprefix(f"{exercise}.")
         costs.append(Cost(exercise, id_, mistake.name, share, error, *facts))
-    bar.close()
+    bar.close(f"{len(mistakes)} mistakes, {len(labels):,} images named with each")
     return sorted(costs, key=lambda cost: 1 if cost.accuracy is None else -cost.accuracy)
 
 
