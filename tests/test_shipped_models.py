@@ -65,8 +65,11 @@ def accuracy_of_first_1000(name):
     )
     images = reading.normalize(data.test.images, {"mean": known.mean, "std": known.std})
     with torch.inference_mode():
-        right = model(images).argmax(dim=1) == data.test.labels
-    return right.double().mean().item()
+        logits = model(images)
+        if not shipped_models()[name]["labels"]:
+            probe = reading.read_weights(reading.FOLDER / name / reading.FEATURES)
+            logits = logits @ probe["probe.weight"].T + probe["probe.bias"]
+    return (logits.argmax(dim=1) == data.test.labels).double().mean().item()
 
 
 @pytest.mark.parametrize("name", shipped_models())

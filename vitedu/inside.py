@@ -289,11 +289,16 @@ def probe_accuracy(
         >>> probe_accuracy(features, labels, torch.eye(3), torch.arange(3))
         1.0
     """
+    weight, bias = fit_probe(features, labels)
+    return ((of @ weight.T + bias).argmax(dim=-1) == truth).double().mean().item()
+
+
+def fit_probe(features: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Fit one linear layer to features (n, D) as ``probe_accuracy`` says: (K, D) and (K,)."""
     mean, std = features.mean(dim=0), features.std(dim=0) + 1e-6
-    x, y = (features - mean) / std, (of - mean) / std
-    K = int(labels.max()) + 1
-    weight = torch.zeros(K, x.shape[1], requires_grad=True)
-    bias = torch.zeros(K, requires_grad=True)
+    x = (features - mean) / std
+    weight = torch.zeros(int(labels.max()) + 1, x.shape[1], requires_grad=True)
+    bias = torch.zeros(len(weight), requires_grad=True)
     optimizer = torch.optim.LBFGS([weight, bias], max_iter=50, line_search_fn="strong_wolfe")
 
     def loss():
@@ -304,7 +309,8 @@ def probe_accuracy(
         return price
 
     optimizer.step(loss)
-    return ((y @ weight.T + bias).argmax(dim=-1) == truth).double().mean().item()
+    weight = weight.detach() / std  # on features that are not standardised
+    return weight, bias.detach() - weight @ mean
 
 
 def calibration(

@@ -453,6 +453,8 @@ class MaskedAutoencoder(nn.Module):
     def __init__(self, encoder: VisionTransformer, depth: int = 1, masking=random_masking):
         super().__init__()
         config, D = encoder.config, encoder.config.embed_dim
+        if getattr(config, "fused", False):
+            raise ValueError("the last block of a fused encoder keeps no patches; use fused=False.")
         self.encoder, self.masking = encoder, masking
         self.mask_token = nn.Parameter(torch.zeros(1, 1, D))
         self.register_buffer("positions", sincos_positions_2d(config.grid_size, D)[None])

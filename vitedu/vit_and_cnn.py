@@ -11,6 +11,7 @@ References: Luo et al. 2016, effective receptive fields (arXiv 1701.04128); Korn
 CKA (arXiv 1905.00414); Naseer et al. 2021, shuffled patches (arXiv 2105.10497).
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -210,6 +211,57 @@ class SmallCNN(nn.Module):
         for stage in self.stages:
             x = stage(x)  # (B, width, H, W) -> (B, 2 * width, H / 2, W / 2)
         return self.head(x.mean(dim=(-2, -1)))
+
+
+class ResNet(nn.Module):
+    """The residual network of 18 layers for images of 32 px, narrow: 2.8 M parameters.
+
+    A 3 x 3 convolution, then four stages of two blocks, each of two convolutions with a road around
+    them. Every stage after the first halves the resolution and doubles the width.
+
+    Args:
+        in_channels: C.
+        num_classes: K.
+        width: channels of the first stage; the paper's has 64.
+
+    Reference: He et al. 2015, section 3 (arXiv 1512.03385). Departure: no pooling in front.
+    """
+
+    def __init__(self, in_channels: int = 3, num_classes: int = 10, width: int = 32):
+        super().__init__()
+        self.stem = conv_and_norm(in_channels, width, 3)
+        widths = [width, width, 2 * width, 4 * width, 8 * width]
+        self.blocks = nn.Sequential()
+        for stage, (before, after) in enumerate(itertools.pairwise(widths)):
+            self.blocks.append(ResidualBlock(before, after, stride=2 if stage else 1))
+            self.blocks.append(ResidualBlock(after, after))
+        self.head = nn.Linear(widths[-1], num_classes)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Map images (B, C, H, W) to logits (B, K)."""
+        x = self.blocks(F.relu(self.stem(images)))
+        return self.head(x.mean(dim=(-2, -1)))
+
+
+class ResidualBlock(nn.Module):
+    """Two 3 x 3 convolutions, and a road around them: 1 x 1 where the shape changes."""
+
+    def __init__(self, before: int, after: int, stride: int = 1):
+        super().__init__()
+        self.conv1 = conv_and_norm(before, after, 3, stride)
+        self.conv2 = conv_and_norm(after, after, 3)
+        is_same = before == after and stride == 1
+        self.shortcut = nn.Identity() if is_same else conv_and_norm(before, after, 1, stride)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map (B, before, H, W) to (B, after, H / stride, W / stride)."""
+        return F.relu(self.shortcut(x) + self.conv2(F.relu(self.conv1(x))))
+
+
+def conv_and_norm(before: int, after: int, size: int, stride: int = 1) -> nn.Sequential:
+    """Make a convolution without bias, and a batch norm."""
+    conv = nn.Conv2d(before, after, size, stride, padding=size // 2, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(after))
 
 
 # --- which should I use? ------------------------------------------------------------------------

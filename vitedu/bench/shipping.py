@@ -15,53 +15,67 @@ import shutil
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
+from vitedu.bench.pretraining import CNN, DINO, EPOCHS, MASKED
 from vitedu.data import Data, load_data
 from vitedu.data.cifar10 import CLASS_NAMES, MEAN
 from vitedu.data.photograph import load_photograph
-from vitedu.fitting.checkpoints import load_description, save_checkpoint, save_tensors
+from vitedu.fitting.checkpoints import load_checkpoint, save_checkpoint, save_tensors
 from vitedu.fitting.recipes import recipe
-from vitedu.fitting.saved_run import load_run
+from vitedu.fitting.runs import METRICS
+from vitedu.inside import fit_probe
 from vitedu.pretrained import reading
-from vitedu.pretrained.loading import class_distance
+from vitedu.pretrained.loading import build_shipped, class_distance
 from vitedu.vit import VisionTransformer
 
 TEXTBOOK = "the textbook model (class token, learned positions)"
-# what each is, and the share of test images that it must name right to be shipped
+# what each is, and the share of test images that it, or a probe, must name right to be shipped
 MODELS = {
     "vit_pico_patch4_32": (f"{TEXTBOOK} in small", 0.74),
     "vit_tiny_patch4_32": (TEXTBOOK, 0.84),
     "vit_tiny_convstem_patch4_rope_32": ("small convolutions in front, rotary positions", 0.90),
+    CNN: ("a residual network of about the size of vit_tiny_patch4_32", 0.84),
+    MASKED: (f"{TEXTBOOK} in small, which guessed hidden patches", 0.40),
+    DINO: (f"{TEXTBOOK} in small, which answered alike for two views", 0.40),
 }
 
 
 def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
     """Make the folder of a finished run a shipped model; ``least`` replaces its goal in MODELS."""
-    (model, description), info = load_run(run, "cpu"), load_description(run)["data"]
+    tensors, description = load_checkpoint(run)
+    info, name = description["data"], description["preset"]
     if description.get("outcome", {"interrupted": True})["interrupted"]:
         raise ValueError(f"the run in {run} is not finished; vitedu train --resume goes on.")
     on_cifar10 = tuple(info["class_names"]) == CLASS_NAMES
-    if description["preset"] not in MODELS or not (
-        on_cifar10 and np.allclose(info["mean"], MEAN, atol=1e-3)
-    ):
+    if name not in MODELS or not (on_cifar10 and np.allclose(info["mean"], MEAN, atol=1e-3)):
         raise ValueError(f"{run} must hold one of {', '.join(MODELS)}, trained on CIFAR-10.")
-    folder = reading.FOLDER / f"{description['preset']}{reading.SHIPPED}"
+    folder = reading.FOLDER / f"{name}{reading.SHIPPED}"
     if folder.exists() and not force:
         raise ValueError(f"{folder} exists; --force replaces it.")
-    model, data = model.half().float(), load_data(limit=10_000)
+    about, goal = MODELS[name]
+    record = {"name": folder.name, "about": about, "labels": name not in (MASKED, DINO)}
+    description["shipped"] = record
+    model = build_shipped(description)
+    model.load_state_dict(tensors)
+    model, data = model.half().float().eval(), load_data()
     features = features_of(model, data.test.images, info)
-    right = (model.head(features).argmax(dim=1) == data.test.labels).double()
-    about, goal = MODELS[description["preset"]]
+    if record["labels"]:
+        weight, bias, known = model.head.weight, model.head.bias, {}
+    else:
+        weight, bias = fit_probe(features_of(model, data.train.images, info), data.train.labels)
+        known = {"probe.weight": weight, "probe.bias": bias}
+    right = ((features @ weight.T + bias).argmax(dim=1) == data.test.labels).double()
     if right.mean().item() < (goal if least is None else least):
         raise ValueError(f"{right.mean():.2%} of the test images are right, fewer than asked for.")
-    known, unlike = measure_unlike(model, data, info)
+    if isinstance(model, VisionTransformer) and record["labels"]:
+        known, record["unlike"] = measure_unlike(model, data, info)
     description["data"] = {**info, "name": "cifar10", "source": "cifar10"}
-    description["shipped"] = {
-        "name": folder.name,
-        "about": about,
+    record |= {
         "command": command_of(description),
         "seed": description["train"]["seed"],
         "epochs": description["outcome"]["epochs"],
@@ -69,12 +83,14 @@ def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
         "accuracy": right.mean().item(),
         "accuracy_of_first_1000": right[:1000].mean().item(),
         "date": datetime.date.today().isoformat(),
-        "unlike": unlike,
     }
     with tempfile.TemporaryDirectory(dir=reading.FOLDER, prefix=".new-") as place:
         new = Path(place, folder.name)
         save_checkpoint(new, model.half(), description)
-        save_tensors(new / reading.FEATURES, known)
+        if (run / METRICS).exists():
+            shutil.copy(run / METRICS, new)
+        if known:
+            save_tensors(new / reading.FEATURES, known)
         shutil.rmtree(folder, ignore_errors=True)
         new.rename(folder)
     print(f"{reading.describe_shipped(folder.name)}\nwritten to {folder}")
@@ -82,20 +98,23 @@ def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
 
 def command_of(description: dict) -> str:
     """Write the command that trains a run again: what differs from the recipe of its preset."""
-    usual = json.loads(json.dumps(asdict(recipe(description["preset"]))))
+    if (name := description["preset"]) in EPOCHS:
+        return f"vitedu bench pretrain {name} --epochs {description['train']['epochs']} --out RUN"
+    usual = json.loads(json.dumps(asdict(recipe(name))))
     changed = {k: v for k, v in description["train"].items() if usual[k] != v}
     limit, settings = description["data"]["limit"], changed | description["model_options"]
     words = [f"--limit {limit}"] * bool(limit) + ["--set"] * bool(settings)
-    for name, value in settings.items():
-        words.append(f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}")
-    return " ".join(["vitedu train --preset", description["preset"], *words])
+    for key, value in settings.items():
+        words.append(f"{key}={','.join(map(str, value)) if isinstance(value, list) else value}")
+    return " ".join(["vitedu train --preset", name, *words])
 
 
 @torch.no_grad()
-def features_of(model: VisionTransformer, images: torch.Tensor, info: dict) -> torch.Tensor:
+def features_of(model: nn.Module, images: torch.Tensor, info: dict) -> torch.Tensor:
     """Give what the head reads of uint8 images (N, 3, S, S); (N, D)."""
     found: list[torch.Tensor] = []
-    with model.head.register_forward_pre_hook(lambda _, given: found.append(given[0])):
+    head: Any = model.head
+    with head.register_forward_pre_hook(lambda _, given: found.append(given[0])):
         for part in images.split(500):
             model(reading.normalize(part, info))
     return torch.cat(found)

@@ -42,6 +42,11 @@ def add_commands(commands: Commands) -> None:
     )
     add_lines(new)
 
+    new = bench.add("pretrain", pretrain, "train a shipped model that vitedu train does not know")
+    new.add_argument("name", metavar="NAME", help="such as cnn_tiny_32")
+    new.add_argument("--out", type=Path, required=True, help="its folder; a run in it goes on")
+    new.add_argument("--epochs", type=int, help="default: as shipped")
+
     new = bench.add("ship", ship, "make a finished run on CIFAR-10 a model of the package")
     new.add_argument("folder", type=Path, metavar="RUN", help="the folder of the run")
     new.add_argument("--force", action="store_true", help="replace the model of that name")
@@ -71,6 +76,13 @@ def add_timing(parser) -> None:
         "--rounds", type=int, default=7, help="of all in turn (default: %(default)s)"
     )
     add_device(parser)
+
+
+def pretrain(args) -> None:
+    """Train a CNN, or an encoder without labels."""
+    from vitedu.bench.pretraining import pretrain
+
+    pretrain(args.name, args.out, epochs=args.epochs)
 
 
 def ship(args) -> None:

@@ -50,8 +50,9 @@ def solve_notebooks(args) -> int:
 def lint_notebooks(args) -> int:
     """Print every problem, and what each exercise costs; status 1 if there is a problem."""
     from vitedu.commands.inspection import checker_problems
+    from vitedu.course.core import core_table
     from vitedu.course.lint import lint, missing_notebooks
-    from vitedu.course.notebooks import find_notebooks
+    from vitedu.course.notebooks import find_notebooks, read
     from vitedu.course.price import price_table
     from vitedu.course.stub_text import fix_stubs
 
@@ -62,6 +63,7 @@ def lint_notebooks(args) -> int:
     if args.path.is_dir():
         problems += missing_notebooks(args.path) + checker_problems()
     print(price_table(args.path))
+    print(core_table({path.stem: read(path) for path in paths}))
     for problem in problems:
         print(problem)
     print(f"{len(paths)} notebooks, {len(problems)} problems")
@@ -69,10 +71,14 @@ def lint_notebooks(args) -> int:
 
 
 def tour_notebooks(args) -> int:
-    """Run the solved course; status 1 if a notebook fails."""
+    """Run the solved course and draw the gallery; status 1 if a notebook fails."""
+    from vitedu.bench.gallery import draw_gallery
     from vitedu.course.tour import tour
 
-    return 0 if tour(args.path, args.out) else 1
+    all_passed = tour(args.path, args.out)
+    gallery = args.out.parent / "gallery.png"
+    print(f"{draw_gallery(gallery)} pictures in {gallery}")
+    return 0 if all_passed else 1
 
 
 def build_site(args) -> int:

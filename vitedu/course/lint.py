@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course import colab
+from vitedu.course import colab, core
 from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read
 from vitedu.course.parsing import global_names, parse, strip_magics
 from vitedu.course.references import defined_names, reference_source
@@ -59,6 +59,7 @@ def lint(path: Path) -> list[str]:
         *_lint_names(notebook),
         *_lint_data(notebook),
         *colab.find_problems(notebook, path.stem),
+        *core.find_problems(notebook, path.stem),
     ]
     return [f"{path.name}, {problem}" for problem in problems]
 

@@ -139,12 +139,14 @@ def _write(place: Path) -> dict[str, Part]:
         OSError: it cannot be written; the old one is as it was.
     """
     answers, reasons = {}, {}
-    for name, entry in results.load().items():
-        if name in PARTS and entry.get("best", {}).get("status") == "passed":
-            source = entry.get("source", {})
+    entries = results.load()
+    for name, exercise in PARTS.items():
+        if results.is_passed(exercise, entries):
+            source = entries[name].get("source", {})
             try:
-                answers[name] = source["statements"]
-                parse("\n".join([*answers[name].values(), answers[name][name]]))
+                statements = source["statements"]
+                parse("\n".join([*statements.values(), statements[name]]))
+                answers[name] = statements
             except (KeyError, SyntaxError, ValueError):  # of the version before, or damaged
                 reasons[name] = source.get("reason", NOT_KEPT)
     parts = make_parts(answers, reasons)

@@ -25,7 +25,7 @@ from vitedu.fitting.distributed import join_processes, own_device, rank_and_coun
 from vitedu.fitting.event_files import PATTERN, EventFiles
 from vitedu.fitting.loop import DivergedError, History, TrainConfig, fit, measure_test_accuracy
 from vitedu.fitting.model_file import COPY, SETTINGS, ModelFile
-from vitedu.fitting.recipes import MODEL_FILE, recipe
+from vitedu.fitting.recipes import recipe, thread_recipe
 from vitedu.fitting.resuming import refuse_changes
 from vitedu.fitting.settings import read_settings
 from vitedu.hardware import check_device
@@ -140,7 +140,7 @@ def train(
     if is_first and out is not None:
         save_checkpoint(out, model, description)
         if history.rows:
-            draw_curves(history, data.num_classes).savefig(out / CURVES, dpi=120)
+            draw_curves(history, data.num_classes, data.name).savefig(out / CURVES, dpi=120)
         if not history.interrupted:
             (out / STATE).unlink()  # from here on the run is finished
     return RunResult(model, data, history, accuracy)
@@ -222,7 +222,8 @@ def make_plan(
             model_file.configure(**model_options)
         else:
             preset(preset_name, **model_options)
-        config = replace(MODEL_FILE if model_file else recipe(preset_name), **changes)
+        of_file = thread_recipe(epochs=10, precision="float32")
+        config = replace(of_file if model_file else recipe(preset_name), **changes)
         return data, preset_name, limit, config, model_options
     if "outcome" in description and not (out / STATE).exists():
         print(f"{out} holds a run that has ended: {outcome_line(description)}")

@@ -11,6 +11,7 @@ import math
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -24,6 +25,7 @@ from vitedu.pretrained.published import library_of, preprocessing, timm_entry, t
 from vitedu.pretrained.reading import first_line
 from vitedu.transfer import interpolate_positions
 from vitedu.vit import VisionTransformer
+from vitedu.vit_and_cnn import ResNet
 
 
 def load_pretrained(
@@ -49,6 +51,7 @@ def load_pretrained(
 
     Returns:
         The model in eval mode, in float32 on the CPU. Its logits are those of the library's model.
+        ``cnn_tiny_32.cifar10`` is a ``ResNet``; encoders trained without labels give features.
 
     Raises:
         ValueError: a name, file or model that cannot be used; the message says why.
@@ -63,11 +66,15 @@ def load_pretrained(
     """
     tensors = None if weights is None else reading.read_weights(weights)
     if name.endswith(reading.SHIPPED):
-        config, own, _ = reading.read_course_model(name, None)
-        model = build_model(config)
+        description, own = reading.read_shipped(name)
+        model = build_shipped(description)
         _fill(model, own if tensors is None else tensors, name)
         if tensors is None:
             print(reading.describe_shipped(name))
+        if isinstance(model, ResNet):
+            if (image_size, num_classes) not in ((None, None), (32, 10)):
+                raise ValueError(f"{name} is a CNN for 32 pixels and 10 classes, as it is.")
+            return model.eval()  # type: ignore[return-value]
     elif library_of(name, source) == "torchvision":
         model = _load_torchvision(name, tensors)
     else:
@@ -97,11 +104,14 @@ def name_images(
     device: str = "auto",
 ) -> int:
     """Name the most probable classes of each image; without a name, by the best shipped model."""
-    name = name or next(iter(reading.shipped_models()), None)
+    records = reading.shipped_models()
+    name = name or next((each for each in records if "unlike" in records[each]), None)
     if not name:
         raise ValueError("no trained model comes along; give --checkpoint or --pretrained.")
     if top < 1:
         raise ValueError(f"top must be at least 1 (got {top}).")
+    if "unlike" not in records.get(name, {"unlike": None}):
+        raise ValueError(f"{name} is there to compare with and names no pictures.")
     for path in images:
         if not path.is_file():  # before the download, which may take long
             raise ValueError(f"there is no image at {path}.")
@@ -113,7 +123,7 @@ def name_images(
         names = [f"class {k}" for k in range(model.config.num_classes)]
     unlike = None
     if name.endswith(reading.SHIPPED) and not weights:
-        unlike = reading.shipped_models()[name]["unlike"]
+        unlike = records[name]["unlike"]
         known = reading.read_weights(reading.FOLDER / name / reading.FEATURES)
     head, model.head = model.head, nn.Identity()  # type: ignore[assignment]
     for path in images:
@@ -143,6 +153,18 @@ def class_distance(features: torch.Tensor, known: dict[str, torch.Tensor]) -> to
     Mahalanobis's distance, as in Lee et al. 2018 (arXiv 1807.03888).
     """
     return torch.cdist(features @ known["scale"], known["means"] @ known["scale"]).amin(dim=1)
+
+
+def build_shipped(description: dict) -> Any:
+    """Build the untrained model of a folder that comes along: a ViT, its head left out where no
+    label taught one, or a ``ResNet``.
+    """
+    if "width" in description["model"]:
+        return ResNet(**description["model"])
+    model = build_model(reading.config_of(description))
+    if not description["shipped"]["labels"]:
+        model.register_module("head", nn.Identity())
+    return model
 
 
 def _new_head(embed_dim: int, num_classes: int) -> nn.Linear:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 
 from vitedu.data.image_folder import to_square, upright_rgb
-from vitedu.pretrained.reading import SHIPPED, normalize, read_course_model, shipped_models
+from vitedu.pretrained.reading import SHIPPED, normalize, read_shipped, shipped_models
 
 SOURCES = ("auto", "torchvision", "timm")
 
@@ -91,9 +91,10 @@ def preprocessing(
         (224, 256, (0.485, 0.456, 0.406), 'tench')
     """
     if name.endswith(SHIPPED):
-        config, _, data = read_course_model(name, None)
-        side = image_size or config.image_size
-        mean, std, names = (tuple(data[key]) for key in ("mean", "std", "class_names"))
+        description, _ = read_shipped(name)
+        data, side = description["data"], image_size or description["model"].get("image_size", 32)
+        mean, std = tuple(data["mean"]), tuple(data["std"])
+        names = tuple(data["class_names"]) if description["shipped"]["labels"] else None
 
         def prepare(image):
             return normalize(torch.tensor(to_square(image, side)).permute(2, 0, 1), data)

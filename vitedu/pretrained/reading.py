@@ -73,18 +73,29 @@ def read_course_model(
     Returns:
         The shape of the model, its weights, and its data's names, mean, std, sizes.
     """
-    if not (FOLDER / name).is_dir():
-        choices = ", ".join(shipped_models()) or "none"
-        raise ValueError(f"no model {name!r} comes with the package. Choices: {choices}.")
-    description = _read_description(FOLDER / name)
-    weights, learned = read_weights(FOLDER / name / "model.safetensors"), description["data"]
+    description, weights = read_shipped(name)
+    learned = description["data"]
     if data is not None:
         remedy = (
             f"Train one (vitedu train), or take its own images: load_data({learned['name']!r})."
         )
         of_data({learned["name"]: name}, data, f"the shipped model {name} was trained", remedy)
-    config = with_options(ViTConfig(), **{**description["model"], "fused": False})
-    return config, {key: value.float() for key, value in weights.items()}, learned
+    return config_of(description), weights, learned
+
+
+def config_of(description: dict) -> ViTConfig:
+    """Give the shape of a model that was trained, in the form that keeps its weights."""
+    return with_options(ViTConfig(), **{**description["model"], "fused": False})
+
+
+def read_shipped(name: str) -> tuple[dict, dict[str, torch.Tensor]]:
+    """Read what a folder beside this file says of its model, and the weights in float32."""
+    if not (FOLDER / name).is_dir():
+        choices = ", ".join(shipped_models()) or "none"
+        raise ValueError(f"no model {name!r} comes with the package. Choices: {choices}.")
+    description = _read_description(FOLDER / name)
+    weights = read_weights(FOLDER / name / "model.safetensors")
+    return description, {key: value.float() for key, value in weights.items()}
 
 
 def normalize(images: torch.Tensor, data: dict) -> torch.Tensor:
@@ -102,9 +113,13 @@ def shipped_models() -> dict[str, dict]:
 
 def describe_shipped(name: str) -> str:
     """Say in one line what a shipped model is and how good."""
-    about, accuracy = (shipped_models()[name][key] for key in ("about", "accuracy"))
+    record = shipped_models()[name]
     trained = "trained on ten classes of 32-pixel photographs"
-    return f"{name}: {about}, {trained}; {accuracy:.1%} of 10,000 test images are named right."
+    named = f"{record['accuracy']:.1%} of 10,000 test images"
+    if record["labels"]:
+        return f"{name}: {record['about']}, {trained}; {named} are named right."
+    trained = "trained without labels on 32-pixel photographs"
+    return f"{name}: {record['about']}, {trained}; a linear layer on top names {named} right."
 
 
 def first_line(error: Exception) -> str:

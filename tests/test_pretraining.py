@@ -1,0 +1,111 @@
+"""Shipped models that ``vitedu train`` does not know: a CNN, and encoders without labels."""
+
+import shutil
+
+import pytest
+import torch
+
+from vitedu.__main__ import main
+from vitedu.bench import pretraining, shipping
+from vitedu.bench.pretraining import CNN, DINO, EPOCHS, MASKED, photo_view, pretrain
+from vitedu.data import load_data
+from vitedu.data.photograph import FOLDER as PHOTOGRAPHS
+from vitedu.fitting.checkpoints import load_checkpoint
+from vitedu.less_data import MaskedAutoencoder
+from vitedu.options import build_model, preset
+from vitedu.pretrained import load_pretrained, preprocessing, reading
+from vitedu.pretrained.reading import shipped_models
+
+
+@pytest.fixture(scope="module")
+def data():
+    """A few photographs, two steps an epoch for the encoders."""
+    return load_data(limit=512, held_out=100)
+
+
+@pytest.fixture(scope="module")
+def shipped(data, tmp_path_factory):
+    """A folder with all three, each after one epoch."""
+    runs = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "FOLDER", tmp_path_factory.mktemp("shipped"))
+        patch.setattr(shipping, "load_data", lambda: data)
+        for name in EPOCHS:
+            pretrain(name, runs / name, epochs=1, data=data)
+            shipping.ship(runs / name, least=0)
+        yield reading.FOLDER
+
+
+@pytest.mark.parametrize(("name", "width"), [(CNN, 10), (MASKED, 96), (DINO, 96)])
+def test_models_come_with_names_or_with_features(shipped, monkeypatch, capsys, name, width):
+    """A CNN gives logits; what no label taught gives features, or gets a head where asked."""
+    monkeypatch.setattr(reading, "FOLDER", shipped)
+    name += reading.SHIPPED
+    model = load_pretrained(name)
+    said = capsys.readouterr().out
+    record = shipped_models()[name]
+    assert f"{record['accuracy']:.1%}" in said and len(said.splitlines()) == 1
+    assert record["command"].startswith(f"vitedu bench pretrain {record['name'][:-8]} --epochs 1")
+    assert model(torch.zeros(2, 3, 32, 32)).shape == (2, width) and not model.training
+    names = preprocessing(name).class_names
+    if width == 10:
+        assert "labels" not in said.partition(";")[0] and names == load_data(limit=1).class_names
+        with pytest.raises(ValueError, match="CNN for 32 pixels"):
+            load_pretrained(name, num_classes=3)
+    else:
+        assert "without labels" in said and names is None
+        assert load_pretrained(name, num_classes=10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert main(["predict", "--pretrained", name, str(PHOTOGRAPHS / "chelsea.jpg")]) == 2
+    assert "names no pictures" in capsys.readouterr().err
+
+
+def test_probe_is_that_of_the_record(shipped, data, monkeypatch):
+    """The layer that comes along, on the features that ``load_pretrained`` gives."""
+    monkeypatch.setattr(reading, "FOLDER", shipped)
+    name = MASKED + reading.SHIPPED
+    probe = reading.read_weights(shipped / name / reading.FEATURES)
+    with torch.no_grad():
+        features = load_pretrained(name)(data.normalize(data.test.images))
+    right = (features @ probe["probe.weight"].T + probe["probe.bias"]).argmax(1)
+    accuracy = (right == data.test.labels).double().mean().item()
+    assert accuracy == pytest.approx(shipped_models()[name]["accuracy"], abs=0.011)
+    assert accuracy > 0.15  # chance is 0.1
+
+
+@pytest.mark.parametrize("name", [MASKED, DINO])
+def test_a_broken_run_goes_on_as_if_it_had_not_broken(data, tmp_path, monkeypatch, name):
+    """Stopped in the second of two epochs; the same weights come out, to the last bit."""
+    pretrain(name, tmp_path / "whole", epochs=2, data=data)
+    schedule = pretraining.warmup_cosine
+
+    def stop(step, *rest):
+        if step == 3:
+            raise KeyboardInterrupt
+        return schedule(step, *rest)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pretraining, "warmup_cosine", stop)
+        pretrain(name, tmp_path / "broken", epochs=2, data=data)
+    with pytest.raises(ValueError, match="is of .* 2.*, not of .* 3"):
+        pretrain(name, tmp_path / "broken", epochs=3, data=data)
+    pretrain(name, tmp_path / "broken", epochs=2, data=data)
+    whole, broken = (load_checkpoint(tmp_path / each)[0] for each in ("whole", "broken"))
+    assert all(torch.equal(whole[key], broken[key]) for key in whole)
+    shutil.rmtree(tmp_path)
+
+
+def test_views_differ_and_stay_photographs(data):
+    """Two views of an image differ; the range stays; about one in five is grey."""
+    images, draws = data.train.images.float(), torch.Generator().manual_seed(0)
+    one, other = photo_view(images, draws), photo_view(images, draws)
+    assert (one - other).abs().mean() > 10 and one.min() >= 0 and one.max() <= 255
+    grey = (one.amax(dim=1) - one.amin(dim=1)).amax(dim=(1, 2)) < 1e-3
+    assert 0.1 < grey.double().mean() < 0.35
+
+
+def test_unknown_names_and_fused_encoders_are_refused(tmp_path):
+    """One line each; the last block of a fused encoder would leave no patch to decode."""
+    with pytest.raises(ValueError, match=f"no model 'cnn'.*{CNN}"):
+        pretrain("cnn", tmp_path)
+    with pytest.raises(ValueError, match="fused=False"):
+        MaskedAutoencoder(build_model(preset("vit_pico_patch4_32", fused=True)))

@@ -1,0 +1,109 @@
+"""The core of a notebook: what stands above the heading ``# More``, and what it asks of a student.
+
+Role: counts and budgets, for ``vitedu lint``. Cells are read as text; nothing is run. A notebook
+without that heading has no core yet, and no budget holds it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nbformat import NotebookNode
+
+from vitedu.course.notebooks import exercise_cells
+from vitedu.course.stub_text import check_lines
+from vitedu.exercises import BY_ID, in_notebook
+
+HEADING = re.compile(r"(?m)^# More\b")
+FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
+FIGURE = re.compile(r"\b(?:plots\.\w+|explore_\w+|show_\w+|draw_\w+|postcard)\(")
+PREDICTION = re.compile(r"(?m)^my_\w+ = None\b")
+MINUTES = {"01_patches": 90, "02_attention": 100, "03_encoder": 95, "04_training": 120}
+MOST = {"cells": 85, "words": 2800, "lines": 300, "predictions": 6}
+
+
+@dataclass(frozen=True)
+class Core:
+    """What the core of one notebook asks for."""
+
+    notebook: str
+    cells: int
+    words: int  # of prose, outside folded answers
+    lines: int  # of given code that is open
+    predictions: int
+    figures: int
+    exercises: tuple[str, ...]
+    run_minutes: float  # of its cells in the laptop profile, from the notebook's metadata
+
+    @property
+    def minutes(self) -> float:
+        """Estimate how long a student needs."""
+        writing = 1.3 * sum(BY_ID[name].minutes for name in self.exercises)
+        return self.words / 120 + writing + self.predictions + self.figures + self.run_minutes
+
+
+def split(notebook: NotebookNode) -> int | None:
+    """Find the index of the cell that begins ``# More``, None if there is none."""
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown" and HEADING.match(cell.source):
+            return index
+    return None
+
+
+def measure(notebook: NotebookNode, name: str) -> Core:
+    """Count the core, or the whole notebook where it has none."""
+    end = split(notebook)
+    cells = notebook.cells[:end]
+    stubs = {index: each for index, each in exercise_cells(notebook) if index < len(cells)}
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    given = [
+        cell.source
+        for index, cell in enumerate(cells)
+        if cell.cell_type == "code"
+        and index not in stubs
+        and "hide-input" not in cell.metadata.get("tags", ())
+    ]
+    checks = {line for each in stubs.values() if each in BY_ID for line in check_lines(BY_ID[each])}
+    lines = [line for source in given for line in source.splitlines()]
+    return Core(
+        notebook=name,
+        cells=len(cells),
+        words=sum(len(FOLDED.sub("", text).split()) for text in texts),
+        lines=sum(bool(line.strip()) and line.strip() not in checks for line in lines),
+        predictions=sum(len(PREDICTION.findall(source)) for source in given),
+        figures=sum(bool(FIGURE.search(source)) for source in given),
+        exercises=tuple(stubs.values()),
+        run_minutes=notebook.metadata.get("vitedu", {}).get("run_minutes", 0.0),
+    )
+
+
+def find_problems(notebook: NotebookNode, name: str) -> Iterator[str]:
+    """Rule: a core fits its budget and holds the core exercises, in the order of the syllabus."""
+    if split(notebook) is None:
+        return
+    core = measure(notebook, name)
+    budgets = {**MOST, "minutes": MINUTES.get(name, 90)}
+    for what, most in budgets.items():
+        if (count := getattr(core, what)) > most:
+            yield f"core: {count:.0f} {what}, at most {most}; shorten it or move some below # More."
+    wanted = [exercise.id for exercise in in_notebook(name) if exercise.core]
+    if list(core.exercises) != wanted:
+        yield (
+            f"core: has the exercises {', '.join(core.exercises)}; the syllabus has "
+            f"{', '.join(wanted)}, in this order; move cells or entries."
+        )
+
+
+def core_table(notebooks: dict[str, NotebookNode]) -> str:
+    """Write what each core asks for as a table; a notebook without one is counted whole."""
+    rows = [
+        f"{'core of':<16}{'cells':>7}{'words':>7}{'lines':>7}{'guesses':>9}{'figures':>9}"
+        f"{'minutes':>9}   computed"
+    ]
+    for name, notebook in notebooks.items():
+        core, mark = measure(notebook, name), "" if split(notebook) else "   the whole notebook"
+        rows.append(
+            f"{name:<16}{core.cells:7}{core.words:7}{core.lines:7}{core.predictions:9}"
+            f"{core.figures:9}{core.minutes:9.0f}{mark}"
+        )
+    return "\n".join(rows)
