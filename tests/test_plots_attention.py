@@ -46,7 +46,7 @@ def test_show_attention_steps_writes_every_number_and_fixes_the_scale_of_weights
 
 
 def test_show_saturation_draws_each_measure_of_each_variant():
-    """Three panels, a labelled line a variant, x at the widths, a band from quantile to quantile."""
+    """Three panels, a labelled line a variant, x at the widths, a band between two quantiles."""
     plain = {16: (4.0, 0.5, (0.1, 0.2, 0.3)), 64: (8.0, 0.8, (0.0, 0.1, 0.4))}
     axes = panels(plots.show_saturation({"plain": plain, "scaled": {16: (1, 0.1, (0, 0, 0.2))}}))
     assert [line.get_label() for line in axes[0].lines] == ["plain", "scaled"]
@@ -143,7 +143,7 @@ def test_show_score_maps_draws_each_head_with_weights_relative_to_uniform():
 
 
 def test_show_spotlight_dims_what_gets_little_attention_and_nothing_else():
-    """Full brightness from three times an even share, a third of it at one; the same in each row."""
+    """Full brightness from three times an even share, a third at one; the same in each row."""
     images = np.full((2, 3, 4, 4), 0.9)
     uneven = torch.tensor([[[0.2, 0.6], [1.8, 0.0]]]).expand(2, 2, 2)
     looks = {"trained": uneven, "untrained": torch.full((2, 2, 2), 0.2)}
