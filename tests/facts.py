@@ -26,7 +26,7 @@ assert (w_small[0] - torch.tensor([0.2741, 0.2741, 0.4519])).abs().max() < 1e-4
 for d, (std, top, (low, median, _)) in spread["q·k"].items():
     scaled_std, scaled_top, (scaled_low, scaled_median, _) = spread["q·k / √d"][d]
     assert abs(std / d**0.5 - 1) < 0.05 and abs(scaled_std - 1) < 0.05 and top > 3 * scaled_top
-    assert d != 64 or low < 0.003 < 0.15 < scaled_low < median < scaled_median < 1.2 * median
+    assert d != 64 or (low < 0.003 and scaled_low > 0.15 and 0.8 < median / scaled_median < 1.25)
     assert d < 256 or median < 0.25 * scaled_median
 assert len(moved.moved) == 16 and moved.difference < 1e-4
 assert maps["last block"].max() > 5 / 65 and maps["untrained"].max() < 1.3 / 65
@@ -35,7 +35,7 @@ assert costs[0].mistake == "not_shifted" and costs[0].accuracy == costs[0].right
 assert costs[-1].mistake == "causal" and costs[-1].accuracy < 0.2
 by_name = {cost.mistake: cost.accuracy for cost in costs}
 assert by_name["not_scaled"] > by_name["scaled_by_depth"] > by_name["causal"]
-assert 0.14 < products / (projections + products) < 0.15
+assert 0.14 < count_macs(65)[1] / sum(count_macs(65)) < 0.15
 assert [a > b for a, b in by_length] == 5 * [True] + 2 * [False]  # the lines cross at T = 2D = 384
 without = differences(output, output_of_shuffled)
 with_positions = differences(placed, placed_shuffled)
