@@ -131,7 +131,7 @@ def show_saturation(
             weight, three quantiles of the norm of softmax's Jacobian: the median is a line, the
             outer two are the edges of a band).
     """
-    titles = ("std of the scores", "mean largest weight", "norm of the Jacobian:\nmedian, 10 to 90 %")
+    titles = ("std of the scores", "mean largest weight", "Jacobian:\nmedian, 10 to 90 %")
     fig, axes = figure(1, 3, size=(WIDTH, 2.9))
     left, middle, right = axes[0]
     styles = (("o-", RED), ("s--", BLUE))
