@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
-from vitedu.fitting import TrainConfig
+from vitedu.fitting.recipes import thread_recipe
 from vitedu.hardware import Profile
 from vitedu.vit import PRESETS, VisionTransformer
 
@@ -27,8 +27,6 @@ ARMS: Arms = {
     "no norms": {"norms": False},
     "no MLP": {"mlp": False},
 }
-RECIPE: Any = {"epochs": 1, "batch_size": 64, "crop_padding": 1}
-RECIPE |= {"optimizer": "muon", "lr": 4e-3, "weight_decay": 0.1}
 
 
 class EvenAttention(nn.Module):
@@ -115,4 +113,4 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     limit, held_out = cut(45_000, profile, 1_000), cut(10_000, profile, 500)
     data = load(DATA, limit=limit, held_out=held_out)
     columns = "parameters validation_accuracy test_accuracy precision seconds"
-    return train_and_measure(build(arm, seed), data, TrainConfig(seed=seed, **RECIPE), columns)
+    return train_and_measure(build(arm, seed), data, thread_recipe(seed=seed), columns)
