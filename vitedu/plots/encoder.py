@@ -227,7 +227,7 @@ def show_arms(
     ax.set_yticks(range(len(arms)), arms)
     ax.set(xlabel="accuracy (%)", xlim=(0, 100), ylim=(len(arms) - 0.4, -0.6))
     if any(accuracies.values()):
-        ax.plot([], [], "o", color=BLUE, markersize=5, label="measured before: a dot a seed, their mean")
+        ax.plot([], [], "o", color=BLUE, markersize=5, label="measured before: seeds, mean")
     fig.legend(loc="outside lower center", ncols=2)
     return fig
 
