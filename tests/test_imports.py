@@ -28,7 +28,7 @@ grading
 checks
 fitting pretrained
 inside vit_and_cnn less_data efficient transfer
-options
+options transplant
 vit fast
 compiled encoder
 attention patches training
