@@ -270,7 +270,7 @@ def show_resized(image: torch.Tensor, image_size: int = 224, patch_size: int = 1
 
 @styled
 def show_filters_as_rows(weight, by_conv, by_matrix, row: int = 0) -> CourseFigure:
-    """Show a patch convolution's filters, the same numbers as rows of a matrix, and both outputs.
+    """Show some filters of a patch convolution, the same as rows of a matrix, and both outputs.
 
     Args:
         weight: (D, C, P, P), of the convolution.
@@ -279,20 +279,21 @@ def show_filters_as_rows(weight, by_conv, by_matrix, row: int = 0) -> CourseFigu
         row: the filter that is framed in both pictures.
     """
     D, C, P, _ = weight.shape
-    matrix, high = weight.flatten(1).numpy(force=True), weight.abs().max().item()
+    some = weight[:36]
+    matrix, high = some.flatten(1).numpy(force=True), some.abs().max().item()
     fig, axes = figure(1, 3, size=(WIDTH, 3.2), width_ratios=(1.1, 1, 1))
     filters, rows, both = axes[0]
-    side, step = int(np.ceil(min(D, 36) ** 0.5)), P + 1
+    side, step = int(np.ceil(len(some) ** 0.5)), P + 1
     wall = np.ones((side * step, side * step, C))
-    for k, each in enumerate(weight[: side * side].numpy(force=True)):
+    for k, each in enumerate(some.numpy(force=True)):
         y, x = step * (k // side), step * (k % side)
         wall[y : y + P, x : x + P] = each.transpose(1, 2, 0) / (2 * np.abs(each).max()) + 0.5
-    draw_map(filters, wall.squeeze(), f"{min(D, side * side)} filters of {C} x {P} x {P}")
+    draw_map(filters, wall.squeeze(), f"{len(some)} of {D} filters, {C} x {P} x {P}")
     y, x = step * (row // side), step * (row % side)
     frame(filters, x - 1, y - 1, step, linewidth=2)
     rows.imshow(matrix, cmap=DIVERGING, vmin=-high, vmax=high, aspect="auto")
     frame(rows, -0.5, row - 0.5, C * P * P, 1, linewidth=2)
-    rows.set(title=f"a matrix of {D} x {C * P * P}", xlabel="value in the patch", ylabel="filter")
+    rows.set(title=f"as rows of {C * P * P}", xlabel="value in the patch", ylabel="filter")
     x, y = (np.ravel(tokens.numpy(force=True))[::53] for tokens in (by_conv, by_matrix))
     both.plot(x, y, ".", color=BLUE, markersize=3)
     both.set(title="the tokens", xlabel="by the convolution", ylabel="by the matrix")
