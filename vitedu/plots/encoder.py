@@ -363,11 +363,7 @@ def show_overfit(
 
 @styled
 def show_named(
-    pictures: Sequence[torch.Tensor],
-    probabilities: torch.Tensor,
-    class_names: Sequence[str],
-    *,
-    truth: Sequence[str | None] = (),
+    pictures: Sequence[torch.Tensor], probabilities: torch.Tensor, class_names: Sequence[str]
 ) -> Figure:
     """Draw pictures, and beside each the classes that a model finds most probable.
 
@@ -377,7 +373,6 @@ def show_named(
         pictures: n tensors (C, H, W), uint8 or floats in [0, 1], of any sizes.
         probabilities: (n, K), rows that sum to 1.
         class_names: K names.
-        truth: the name of each, which then stands above it; None for one of the reader's own.
     """
     n, across = len(pictures), min(len(pictures), 2)
     rows = -(-n // across)
@@ -385,13 +380,10 @@ def show_named(
     fig, axes = figure(rows, 2 * across, size=(9.0, 1.7 * rows), width_ratios=ratios)
     for ax in axes.flat[2 * n :]:
         ax.axis("off")
-    pairs, labels = axes.reshape(-1, 2)[:n], iter(truth)
+    pairs = axes.reshape(-1, 2)[:n]
     for (place, bars), picture, belief in zip(pairs, pictures, probabilities, strict=True):
         draw_image(place, picture)
         values, classes = belief.detach().cpu().topk(min(3, len(class_names)))
-        if label := next(labels, None):
-            sign, colour = verdict(label == class_names[classes[0]])
-            place.set_title(f"{sign} {label}", fontsize=9, pad=2, color=colour)
         shares = (100 * values).tolist()
         bars.barh(range(len(shares)), shares, color=SKY, height=0.6)
         for row, (share, k) in enumerate(zip(shares, classes.tolist(), strict=True)):
