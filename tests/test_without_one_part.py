@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import without_one_part
+from vitedu.bench.experiments import measured, without_one_part
 from vitedu.bench.experiments.without_one_part import ARMS, CONFIG, PartialBlock, build
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
@@ -76,6 +76,18 @@ def test_arms_lack_what_they_say():
     assert build("no positions", 0).pos_embed.requires_grad is False
     with pytest.raises(ValueError, match="no arm named 'no head'. Choices: whole, no positions"):
         build("no head", 0)
+
+
+def test_measured_arms_are_those_that_notebook_03_states():
+    """One far behind, the others within six points, one head within the spread of the seeds."""
+    found = {arm: [] for arm in ARMS}
+    for row in measured("without_one_part"):
+        found[row.arm].append(row.results["test_accuracy"])
+    assert {len(values) for values in found.values()} == {3}
+    whole, one_head = found.pop("whole"), found.pop("one head")
+    assert max(found.pop("no residual")) < 0.35 < 0.5 < min(map(min, found.values()))
+    assert max(whole) - min(map(min, found.values())) < 0.06
+    assert max(map(max, found.values())) < min(whole) < max(one_head)
 
 
 @pytest.mark.parametrize("arm", ["no positions", "even weights", "no residual"])

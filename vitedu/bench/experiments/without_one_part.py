@@ -32,7 +32,7 @@ ARMS: Arms = {
 class EvenAttention(nn.Module):
     """Attention whose weights are all the same: every token gets the mean of the values."""
 
-    def __init__(self, attn: nn.Module):
+    def __init__(self, attn: Any):
         super().__init__()
         self.qkv, self.proj = attn.qkv, attn.proj
 
