@@ -12,10 +12,12 @@ assert torch.equal(unfolded.transpose(1, 2), patches) and torch.equal(photo_back
 assert difference < 1e-4 and rounding < 1e-4 and residual < 1e-5
 assert (tokens[:, 0] == tokens[0, 0]).all() and (patch_embed.proj.weight.grad == 0).all()
 by_name = {cost.mistake: cost.accuracy for cost in mistakes}
-assert by_name["reshape_only"] < 0.35 < by_name["shuffled"] < 0.6 < mistakes[0].accuracy
+assert by_name["reshape_only"] < 0.35 < by_name["shuffled"] < 0.6 < by_name["square_only"]
+assert by_name["square_only"] == mistakes[0].right
 assert moved.abs().max() < 1e-4  # a model without positions, on shuffled patches
 assert shapes["ViT-B/16"]["patches"] == shapes["ViT-B/16"]["patch_embed"] == (1, 196, 768)
 assert shapes["ViT-B/16"]["tokens"] == shapes["ViT-B/16"]["norm"] == (1, 197, 768)
+assert stem(torch.zeros(1, 3, 224, 224)).shape == (1, 64, 28, 28)
 assert 0.02 / content < 0.1 and 1.0 / content > 1.2
 assert 4.5 < total[2] / total[4] < 4.7 and pairs_2 / pairs_4 > 15
 assert all(costs[i][0] + costs[i][1] > costs[i + 1][0] / 5 for i in range(3))

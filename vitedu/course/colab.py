@@ -12,8 +12,8 @@ Why ``--no-deps``: Colab has what the package needs. Its torch comes from anothe
 and pip might try to replace it. The four small packages are named without versions, so pip installs
 the missing ones and upgrades nothing.
 
-Why the README's full address: a relative link works on Colab only in a notebook that was opened from
-GitHub (googlecolab/colabtools, issue 3877), not in a copy in Drive.
+Why the README's full address: on Colab a relative link works only in a notebook that was opened
+from GitHub (googlecolab/colabtools, issue 3877), not in a copy in Drive.
 """
 
 import json

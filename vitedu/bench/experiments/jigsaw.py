@@ -37,6 +37,6 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
         model, data, thread_recipe(seed=seed), "validation_accuracy test_accuracy precision seconds"
     )
     order = torch.randperm(config.num_patches, generator=torch.Generator().manual_seed(seed))
-    shuffled = shuffle_patches(data.test.images, config.patch_size, order)
-    shuffled = replace(data, test=Split(shuffled, data.test.labels))
-    return found | {"shuffled_accuracy": measure_test_accuracy(model, shuffled)}
+    images = shuffle_patches(data.test.images, config.patch_size, order)
+    puzzles = replace(data, test=Split(images, data.test.labels))
+    return found | {"shuffled_accuracy": measure_test_accuracy(model, puzzles)}
