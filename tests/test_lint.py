@@ -166,7 +166,7 @@ FAULTS = {
     ),
     "name-of-reference": (
         edit("imports", "from torch import nn\n", ""),
-        "cell 'linear_from_conv-stub': nn is not defined by then",
+        "cell 'PatchEmbed-stub': nn is not defined by then",
     ),
     "name-too-late": (
         lambda notebook: notebook.cells.insert(2, new_code_cell("print(later)", id="new")),
@@ -216,6 +216,7 @@ BESIDE = {  # cells -> what lint says, or "" where all is well
     f"load_data()\n{ALONE}": "",
     'load_data("shapes")\nmeasured("less_data")': "",
     'd = load_data("shapes")\nmeasured("less_data", d)\nread_course_model("stand_in", d)': "",
+    'd = load_data()\nmeasured("not_measured_yet", d)': "",
     'load_data()\nmeasured("less_data", few)': "",  # what few is shows at run time
 }
 
