@@ -372,7 +372,7 @@ def _lint_data(notebook: NotebookNode) -> Iterator[str]:
         wrong = {own} if own else loaded if beside is None else set()
         if function == "read_course_model" and is_named and own not in loaded:
             wrong = loaded
-        if name and (others := sorted(wrong - made_on.keys())):
+        if path.is_file() and (others := sorted(wrong - made_on.keys())):
             yield (
                 f"{where}: {name}, made on {' and '.join(made_on) or 'nothing'}, stands beside "
                 f"{' and '.join(others)}; measure or train anew, or name its own data as second "
