@@ -60,7 +60,7 @@ check: $(TEST_VENV)/.test ## the short round: lint, types, units and doctests; n
 	$(PYTEST) -q --maxprocesses 2 -m "not notebook and not slow and not bank" $(TEST_ARGS); failed=$$?; \
 	wait $$lint || failed=1; cat build/lint.txt; exit $$failed
 
-tour: $(VENV)/.lab ## run the whole solved course: a page a notebook in build/tour, all figures in build/figures.png
+tour: $(VENV)/.lab ## run the whole solved course: a page a notebook in build/tour, all figures in build/figures.png, others in build/gallery.png
 	$(PY) -m vitedu tour notebooks --out build/tour
 
 site: $(TEST_VENV)/.test ## the course as pages in build/site; INSTRUCTOR=1: with solutions, in build/site-instructor

@@ -17,12 +17,20 @@ def history_of(epochs):
 
 def test_curves_have_a_point_an_epoch():
     """Loss left, accuracy in per cent right, and the line of guessing where classes are known."""
-    figure = draw_curves(history_of(3), num_classes=4)
+    figure = draw_curves(history_of(3), num_classes=4, data="shapes")
     left, right = figure.axes
     assert list(left.lines[0].get_ydata()) == [1.0, 0.5, 1 / 3]
     assert list(right.lines[1].get_ydata()) == [40.0] * 3
     # training, validation, its best epoch, and the line of guessing
     assert len(right.lines) == 4 and len(draw_curves(history_of(3)).axes[1].lines) == 3
+
+
+def test_curves_of_photographs_have_horizons(monkeypatch):
+    """Those of the images that ``fit`` learns from, by their name."""
+    monkeypatch.setattr(curves, "horizons", {"cifar10": {"CNN": 0.575}, "": {}}.get)
+    words = [text.get_text() for text in draw_curves(history_of(2), 10, "cifar10").axes[1].texts]
+    assert words == ["guessing 10%", "CNN 57%"]
+    assert not draw_curves(history_of(2)).axes[1].texts
 
 
 def test_live_curves_replace_their_figure(monkeypatch):

@@ -162,7 +162,7 @@ def test_shipped_rows_are_those_of_the_live_numbers_or_none(calls, tmp_path, mon
 
 def test_all_424_shipped_rows_say_their_data():
     """Photographs for the ablations, tasks of their own for two, drawn shapes for all others."""
-    own = {"ablations": "cifar10", "cue": "cells", "texture": "textures"}
+    own = {"ablations": "cifar10", "horizons": "cifar10", "cue": "cells", "texture": "textures"}
     rows = [row for name in names() for row in measured(name)]
     assert len(rows) == 424
     assert all(row.data == own.get(row.experiment, "shapes") for row in rows)

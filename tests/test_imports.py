@@ -28,7 +28,7 @@ grading
 checks
 fitting pretrained
 inside vit_and_cnn less_data efficient transfer
-options
+options transplant
 vit fast
 compiled encoder
 attention patches training
@@ -192,8 +192,10 @@ LOADED = """
 import sys, vitedu
 from vitedu.__main__ import build_parser, main
 build_parser().format_help()
+from vitedu.course.pipeline import pipeline_html
 for words in ("list", "progress", "hint patchify", "solution patchify"):
     main(words.split())
+pipeline_html({})
 print("torch" in sys.modules, "numpy" in sys.modules)
 """
 

@@ -61,6 +61,24 @@ def test_run_is_that_of_fit_however_often_it_pauses(data):
         assert torch.equal(a, b)
 
 
+def test_a_photograph_of_ones_own_stands_among_them(data):
+    """It takes the last place, and has a name and a share in place of a verdict."""
+    own = torch.full((3, 50, 40), 255, dtype=torch.uint8)
+    panel = TrainingPanel(new_model(), data, CONFIG, count=4, own=own)
+    assert panel.images.shape == (4, 3, 32, 32) and panel.images[-1].min() == 255
+    labels = [data.class_names[k] for k in data.validation.labels[:3]]
+    assert panel.truth == [*labels, None]
+    (moment,) = panel.moments
+    share = module.predict(panel.model, panel.images[-1:], data).max().item()
+    name, percent = moment.answers[-1].rsplit(" ", 1)
+    assert name in data.class_names and percent == f"{share:.0%}"
+    assert re.search(rf"\d of these 3 images right, yours: {name} \d+%", panel.describe(moment))
+    assert panel.frame(moment).startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="there is no image at nowhere.jpg"):
+        TrainingPanel(new_model(), data, CONFIG, own="nowhere.jpg")
+    assert TrainingPanel.latest is panel and not panel.stop_event.is_set()
+
+
 def test_pause_holds_the_run_and_start_goes_on(data):
     """Between the two, no step is made."""
     panel = panel_of(data, {3: TrainingPanel.pause})

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from vitedu.data.photograph import FOLDER, PHOTOGRAPHS, load_photograph
+from vitedu.data.photograph import FOLDER, PHOTOGRAPHS, load_photograph, square_photograph
 from vitedu.patches import patchify, unpatchify
 
 
@@ -43,3 +44,41 @@ def test_photograph_becomes_196_patches_and_comes_back():
     assert patches.shape == (1, 196, 768)
     back = unpatchify(patches, 16, (224, 224))[0].permute(1, 2, 0)
     assert np.array_equal(back.numpy(), photograph)
+
+
+RED = np.zeros((9, 5, 3), np.uint8)
+RED[2:7, :, 0] = 200  # the middle of a portrait
+SOURCES = {
+    "array": RED,
+    "tensor": torch.from_numpy(RED).permute(2, 0, 1),
+    "floats": RED / 255,
+    "PIL image": Image.fromarray(RED),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_every_form_of_a_photograph_gives_the_square_in_its_middle(source):
+    """A portrait loses its top and bottom; channels come first."""
+    square = square_photograph(source, 5)
+    assert square.dtype == np.uint8 and square.flags.writeable
+    assert np.array_equal(square, RED[2:7].transpose(2, 0, 1))
+
+
+def test_a_file_a_name_and_grey_pixels_are_photographs(tmp_path):
+    """Grey ones get three equal channels."""
+    Image.fromarray(RED).save(tmp_path / "red.png")
+    assert np.array_equal(
+        square_photograph(str(tmp_path / "red.png"), 5), square_photograph(RED, 5)
+    )
+    assert np.array_equal(
+        square_photograph("coffee", 8), square_photograph(FOLDER / "coffee.jpg", 8)
+    )
+    for grey in (RED[..., 0], RED[None, ..., 0], RED[..., :1]):
+        assert np.array_equal(square_photograph(grey, 5), np.stack([RED[2:7, :, 0]] * 3))
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 3), (4,), (2, 3, 4, 4), (4, 4, 2)], ids=str)
+def test_pixels_of_another_shape_are_refused(shape):
+    """One line that says the shapes there are and the one that came."""
+    with pytest.raises(ValueError, match="pixels .* or \\(3, H, W\\) \\(got shape \\("):
+        square_photograph(np.zeros(shape), 32)

@@ -74,8 +74,49 @@ def test_curves_count_epochs_from_one_and_accuracy_in_percent():
     star = next(line for line in right.lines if line.get_marker() == "*")
     assert star.get_xydata().tolist() == [[2, 50]]  # where validation is highest, counted alike
     (legend,) = left.figure.legends
-    words = ["training", "validation", "best validation: epoch 2", "guessing: 10%"]
+    words = ["training", "validation", "best validation: epoch 2"]
     assert [text.get_text() for text in legend.texts] == words
+    assert [text.get_text() for text in right.texts] == ["guessing 10%"]
+
+
+LEVELS = [{"a": 0.39, "b": 0.575}, {"a": 0.56, "b": 0.561, "c": 0.57}, {"a": 0.99, "b": 1.0}, {}]
+
+
+@pytest.mark.parametrize("levels", LEVELS, ids=["far", "near", "top", "none"])
+def test_horizons_stand_at_their_accuracy_and_their_words_apart(levels):
+    """A line at each accuracy; words beside it, in its order, that neither meet nor leave."""
+    ax = plots.show_curves([2.0], [1.9], [0.2], [0.3], chance=0.02, horizons=levels).axes[1]
+    wanted = [2.0, *(100 * value for value in levels.values())]
+    lines = [line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"]
+    assert lines == pytest.approx(wanted, abs=1e-9)
+    assert [text.get_text().split()[0] for text in ax.texts] == ["guessing", *levels]
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert all(a.y1 < b.y0 for a, b in zip(boxes, boxes[1:], strict=False))
+    assert boxes[-1].y1 < ax.figure.bbox.y1 and boxes[0].y0 > 0
+    assert max(box.x1 for box in boxes) <= ax.figure.bbox.x1
+
+
+def test_horizons_as_bars_are_ordered_and_tell_the_runs_apart():
+    """The lowest on top; what was reached or guessed is filled, bold and blue."""
+    levels = {"guessing": 0.1, "CNN": 0.575}
+    ax = plots.show_horizons({"this run": 0.557, "your guess": 0.45}, levels).axes[0]
+    names = ["guessing", "your guess", "this run", "CNN"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == names
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([10, 45, 55.7, 57.5], abs=1e-9)
+    assert [text.get_weight() for text in ax.texts] == ["normal", "bold", "bold", "normal"]
+
+
+def test_moment_says_what_each_image_is_called_and_is(rng):
+    """A sign for right and wrong, the truth where it is wrong; no verdict on one's own image."""
+    images = rng.random((3, 3, 8, 8))
+    truth, answers = ["cat", "dog", None], ["cat", "truck", "ship 63%"]
+    wall = plots.show_moment([2.0] * 30, [(20, 1.5)], 40, images, truth, answers).axes[1]
+    words = [text.get_text() for text in wall.texts]
+    assert words == ["✓ cat", "", "✗ truck", "is dog", "ship 63%", "yours"]
+    colours = [matplotlib.colors.to_hex(patch.get_edgecolor()).upper() for patch in wall.patches]
+    assert colours[:2] == [GOOD, BAD] and colours[2] not in (GOOD, BAD)
+    assert len(wall.images) == 3
 
 
 def test_predictions_mark_right_and_wrong_by_sign_word_and_colour(rng):

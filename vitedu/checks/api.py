@@ -18,6 +18,7 @@ from vitedu.checks.report import Finding, Report
 from vitedu.course import results as store
 from vitedu.course.display import PrintedText, TextAndHtml, print_text, show
 from vitedu.course.hints import next_hint
+from vitedu.course.pipeline import pipeline_html
 from vitedu.course.references import solution_source
 from vitedu.course.stub_text import stub_text
 
@@ -148,8 +149,12 @@ def solution(exercise: Any) -> PrintedText:
 
 
 def progress(notebook: str | None = None) -> None:
-    """Show every exercise with its state and points, or only those of the named notebook."""
-    show(TextAndHtml(store.table_text(notebook), store.table_html(notebook)))
+    """Show every exercise with its state and points, or only those of the named notebook.
+
+    A notebook also shows which parts of the model are the student's.
+    """
+    page = pipeline_html(store.load()) + store.table_html(notebook)
+    show(TextAndHtml(store.table_text(notebook), page))
 
 
 def reset(exercise: Any) -> PrintedText:

@@ -6,7 +6,6 @@ docstrings and comments. Several mistakes can be combined if they change differe
 result runs with the names of the chapter's module.
 """
 
-import ast
 import importlib
 import io
 import math
@@ -23,7 +22,7 @@ from torch import nn
 from vitedu import exercises
 from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
-from vitedu.course.parsing import parse
+from vitedu.course.parsing import without_docstrings
 from vitedu.course.references import reference_source
 
 Edits = Mapping[str, str]
@@ -100,11 +99,7 @@ def _strip_comments(source: str) -> str:
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
-            words = node.body[0]
-            for row in range(words.lineno - 1, words.end_lineno or words.lineno):
-                lines[row] = ""
+    lines = without_docstrings("\n".join(lines)).splitlines()
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 

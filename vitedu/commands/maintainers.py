@@ -71,10 +71,14 @@ def lint_notebooks(args) -> int:
 
 
 def tour_notebooks(args) -> int:
-    """Run the solved course; status 1 if a notebook fails."""
+    """Run the solved course and draw the gallery; status 1 if a notebook fails."""
+    from vitedu.bench.gallery import draw_gallery
     from vitedu.course.tour import tour
 
-    return 0 if tour(args.path, args.out) else 1
+    all_passed = tour(args.path, args.out)
+    gallery = args.out.parent / "gallery.png"
+    print(f"{draw_gallery(gallery)} pictures in {gallery}")
+    return 0 if all_passed else 1
 
 
 def build_site(args) -> int:

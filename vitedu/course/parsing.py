@@ -38,6 +38,22 @@ def parse(source: str, mode: str = "exec"):
         return ast.parse(source, mode=mode)
 
 
+def without_docstrings(source: str) -> str:
+    """Drop the docstrings of functions and classes; text that is no Python stays as it is.
+
+    Example:
+        >>> without_docstrings("def f():\\n    'Give 1.'\\n    return 1").splitlines()
+        ['def f():', '    return 1']
+    """
+    words = set()
+    with suppress(SyntaxError, ValueError):
+        for node in ast.walk(parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+                words |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = source.splitlines()
+    return "\n".join(line for row, line in enumerate(lines, start=1) if row not in words)
+
+
 def strip_magics(source: str) -> str:
     """Drop the lines of a cell that are IPython's and not Python's."""
     return re.sub(r"(?m)^\s*[%!].*$", "", source)

@@ -269,7 +269,8 @@ def _select_exercises(notebook: str | None) -> dict[str, list[Exercise]]:
     return {**{name: in_notebook(name) for name in names}, "all": list(EXERCISES)}
 
 
-def _is_passed(exercise: Exercise, entries: dict) -> bool:
+def is_passed(exercise: Exercise, entries: dict) -> bool:
+    """Tell whether the best result of an exercise passed, by what ``load`` gives."""
     return entries.get(exercise.id, {}).get("best", {}).get("status") == "passed"
 
 
@@ -279,8 +280,8 @@ def _sum_results(group: list[Exercise], entries: dict) -> tuple[float, int, str]
         entries.get(exercise.id, {}).get("best", {}).get("points", 0) for exercise in group
     )
     possible = sum(exercise.points for exercise in group)
-    core = [_is_passed(exercise, entries) for exercise in group if exercise.core]
-    passed = [_is_passed(exercise, entries) for exercise in group]
+    core = [is_passed(exercise, entries) for exercise in group if exercise.core]
+    passed = [is_passed(exercise, entries) for exercise in group]
     words = f"core {sum(core)} of {len(core)}, all {sum(passed)} of {len(passed)}"
     return earned, possible, f"{words}, {_number(earned)} of {possible} points"
 
@@ -288,7 +289,7 @@ def _sum_results(group: list[Exercise], entries: dict) -> tuple[float, int, str]
 def _next_step(notebook: str | None, entries: dict) -> str:
     """Name the exercise to do next: first the core, from this notebook on; then what is left."""
     start = notebook_named(notebook) if notebook else ""
-    is_left = [exercise for exercise in EXERCISES if not _is_passed(exercise, entries)]
+    is_left = [exercise for exercise in EXERCISES if not is_passed(exercise, entries)]
     if not is_left:
         return "next: nothing; every exercise is passed"
     step = min(is_left, key=lambda exercise: (not exercise.core, exercise.notebook < start))

@@ -4,17 +4,18 @@ Role: from a ``History`` to a figure, and to a figure below the running cell tha
 each epoch. Not here: how it is drawn (``plots.training``), TensorBoard (``event_files``).
 """
 
+from vitedu.data.horizons import horizons
 from vitedu.fitting.history import History
 from vitedu.progressbar import notebook_display
 
 
-def draw_curves(history: History, num_classes: int | None = None):
-    """Return the figure of loss and accuracy by epoch; ``num_classes``: that of guessing too."""
+def draw_curves(history: History, num_classes: int | None = None, data: str = ""):
+    """Return the figure of loss and accuracy by epoch; K classes and ``data`` give its levels."""
     from vitedu.plots.training import show_curves  # matplotlib: only where a figure is wanted
 
     columns = ("train_loss", "validation_loss", "train_accuracy", "validation_accuracy")
     chance = 1 / num_classes if num_classes else None
-    return show_curves(*map(history.column, columns), chance=chance)
+    return show_curves(*map(history.column, columns), chance=chance, horizons=horizons(data))
 
 
 class LiveCurves:
@@ -27,13 +28,13 @@ class LiveCurves:
         True
     """
 
-    def __init__(self, num_classes: int | None = None):
-        self.num_classes = num_classes
+    def __init__(self, num_classes: int | None = None, data: str = ""):
+        self.num_classes, self.data = num_classes, data
         self.display = notebook_display()
 
     def __call__(self, history: History) -> None:
         """Replace the figure by one with the epochs so far."""
         if self.display is not None:
-            figure = draw_curves(history, self.num_classes)
+            figure = draw_curves(history, self.num_classes, self.data)
             forms, _ = figure.forms(dots=1)  # soon replaced
             self.display({**forms, "text/plain": f"curves of {len(history.rows)} epochs"})

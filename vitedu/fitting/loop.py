@@ -185,7 +185,8 @@ class Run:
             self.bar = ProgressBar(config.epochs * self.steps, start=done * self.steps)
             if self.bar.display is None:
                 self.bar.note(TABLE_HEADER)
-        curves = LiveCurves(self.num_classes) if show_progress else None
+        name = getattr(self.data, "name", "")
+        curves = LiveCurves(self.num_classes, name) if show_progress else None
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             for epoch in range(done, config.epochs):
                 history.rows.append(self.epoch(epoch))

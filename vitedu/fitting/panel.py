@@ -12,8 +12,10 @@ import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import nn
 
+from vitedu.data.photograph import square_photograph
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import predict
 from vitedu.fitting.history import EpochResult, History
@@ -33,7 +35,7 @@ class Moment:
 
     losses: tuple[float, ...]  # of every step so far
     epochs: tuple[EpochResult, ...]  # that are finished
-    answers: tuple[int, ...]  # the model's, for the images that the panel shows
+    answers: tuple[str, ...]  # the model's, for the images that the panel shows
 
 
 class TrainingPanel:
@@ -47,7 +49,9 @@ class TrainingPanel:
         model: as in ``fit``; it holds what was learned, during the run and after it.
         data: as in ``fit``, with ``class_names``.
         config: as in ``fit``.
-        count: how many validation images the panel shows.
+        count: how many images the panel shows, the first ones for validation.
+        own: a photograph of the student's own that takes the last place, as ``square_photograph``
+            reads it. It has no label, so its name comes with the share that the model gives it.
 
     Example:
         >>> panel = TrainingPanel(model, data, TrainConfig(epochs=3))  # doctest: +SKIP
@@ -56,13 +60,20 @@ class TrainingPanel:
 
     latest: ClassVar["TrainingPanel | None"] = None
 
-    def __init__(self, model: nn.Module, data, config: TrainConfig, *, count: int = 16):
+    def __init__(
+        self, model: nn.Module, data, config: TrainConfig, *, count: int = 16, own: Any = None
+    ):
+        images, labels = data.validation.images[:count], data.validation.labels[:count]
+        self.images = images
+        self.truth: list[str | None] = [data.class_names[k] for k in labels]
+        if own is not None:
+            square = torch.from_numpy(square_photograph(own, data.image_size))
+            self.images = torch.cat([images[: count - 1], square[None]])
+            self.truth[count - 1 :] = [None]
         if TrainingPanel.latest is not None:
             TrainingPanel.latest.stop()
         TrainingPanel.latest = self
         self.model, self.data, self.config = model, data, config
-        self.images = data.validation.images[:count]
-        self.labels = data.validation.labels[:count].tolist()
         self.steps = config.epochs * -(-len(data.train.labels) // config.batch_size)
         self.history: History | None = None  # when the run is over
         self.problem = ""  # why it broke, if it did
@@ -166,18 +177,23 @@ class TrainingPanel:
 
     def _current_moment(self) -> Moment:
         device = next(self.model.parameters()).device
-        answers = predict(self.model, self.images.to(device), self.data).argmax(dim=-1).tolist()
+        shares, classes = predict(self.model, self.images.to(device), self.data).max(dim=-1)
+        answers = [self.data.class_names[k] for k in classes]
+        if self.truth[-1] is None:
+            answers[-1] += f" {shares[-1]:.0%}"
         return Moment(tuple(self.losses), tuple(self.epochs), tuple(answers))
 
     # -- what is shown ----------------------------------------------------------------------------
 
     def describe(self, moment: Moment) -> str:
         """Say in words where a training stands."""
-        right = sum(a == b for a, b in zip(moment.answers, self.labels, strict=True))
+        right = sum(a == b for a, b in zip(moment.answers, self.truth, strict=True))
         words = [f"Step {len(moment.losses)} of {self.steps}"]
         if moment.losses:
             words.append(f"loss {moment.losses[-1]:.2f}")
-        words.append(f"{right} of these {len(self.labels)} images right")
+        words.append(f"{right} of these {sum(map(bool, self.truth))} images right")
+        if self.truth[-1] is None:
+            words.append(f"yours: {moment.answers[-1]}")
         if moment.epochs:
             last = moment.epochs[-1]
             words.append(
@@ -191,14 +207,8 @@ class TrainingPanel:
             (row.epoch * self.steps / self.config.epochs, row.validation_loss)
             for row in moment.epochs
         ]
-        names = self.data.class_names
         figure = show_moment(
-            moment.losses,
-            validation,
-            self.steps,
-            self.images,
-            [names[k] for k in self.labels],
-            [names[k] for k in moment.answers],
+            moment.losses, validation, self.steps, self.images, self.truth, moment.answers
         )
         return figure.png(dots * DPI)
 

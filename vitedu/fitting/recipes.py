@@ -1,7 +1,8 @@
 """How each preset is trained: one ``TrainConfig`` a preset.
 
-Role: ``RECIPES``. Not here: what the fields mean (``config``), the models (``options``), what each
-cost and reached: that stands in ``vitedu/bench/MEASURED.md``, with its command and date.
+Role: ``RECIPES``, and ``thread_recipe`` for the short runs of notebooks 01 to 04. Not here: what
+the fields mean (``config``), the models (``options``), what each cost and reached: that stands in
+``vitedu/bench/MEASURED.md``, with its command and date.
 """
 
 from dataclasses import replace
@@ -72,3 +73,17 @@ RECIPES: dict[str, TrainConfig] = {
 def recipe(name: str) -> TrainConfig:
     """Return how to train a preset; those that are too large for this course get the defaults."""
     return RECIPES.get(name, TrainConfig())
+
+
+def thread_recipe(**changes) -> TrainConfig:
+    """Return how notebooks 01 to 04 train ``vit_pico_patch4_32``: one epoch of all photographs.
+
+    Chosen among the arms of ``vitedu bench experiments thread``.
+
+    Args:
+        **changes: of fields of ``TrainConfig``, such as ``epochs=2``.
+    """
+    recipe = TrainConfig(
+        epochs=1, batch_size=64, optimizer="muon", lr=4e-3, weight_decay=0.1, crop_padding=1
+    )
+    return replace(recipe, **changes)

@@ -135,7 +135,7 @@ def train(
     if is_first and out is not None:
         save_checkpoint(out, model, description)
         if history.rows:
-            draw_curves(history, data.num_classes).savefig(out / CURVES, dpi=120)
+            draw_curves(history, data.num_classes, data.name).savefig(out / CURVES, dpi=120)
         if not history.interrupted:
             (out / STATE).unlink()  # from here on the run is finished
     return RunResult(model, data, history, accuracy)

@@ -163,6 +163,7 @@ def show_curves(
     validation_accuracy: Sequence[float],
     *,
     chance: float | None = None,
+    horizons: Mapping[str, float] | None = None,
 ) -> Figure:
     """Draw loss and accuracy by epoch; epochs count from 1.
 
@@ -172,10 +173,11 @@ def show_curves(
         train_accuracy: in [0, 1], one an epoch.
         validation_accuracy: in [0, 1], one an epoch.
         chance: the accuracy of guessing, drawn as a grey line.
+        horizons: accuracies to compare with, such as those of ``vitedu.data.horizons``.
     """
     fig, axes = figure(1, 2)
     _draw_loss(axes[0, 0], train_loss, validation_loss)
-    _draw_accuracy(axes[0, 1], train_accuracy, validation_accuracy, chance)
+    _draw_accuracy(axes[0, 1], train_accuracy, validation_accuracy, chance, horizons)
     # below, where no curve can run into it
     fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig
@@ -187,7 +189,7 @@ def show_moment(
     validation: Sequence[tuple[float, float]],
     steps: int,
     images,
-    truth: Sequence[str],
+    truth: Sequence[str | None],
     answers: Sequence[str],
 ) -> CourseFigure:
     """Draw where a training stands: its loss, and some images with the answer that each gets now.
@@ -197,10 +199,10 @@ def show_moment(
         validation: step and loss of each finished epoch.
         steps: of the whole run.
         images: (n, C, H, W), uint8 or floats in [0, 1].
-        truth: the class of each.
+        truth: the class of each; None for an image of the reader's own, which has no label.
         answers: what the model says.
     """
-    fig, axes = figure(1, 2, size=(WIDTH, 3.6))
+    fig, axes = figure(1, 2, size=(WIDTH, 5.1), width_ratios=(3, 4))
     ax, wall = axes[0]
     count = np.arange(1, len(losses) + 1)
     ax.plot(count, losses, color=SKY, linewidth=0.6, label="training, each step")
@@ -215,17 +217,41 @@ def show_moment(
         ax.legend(loc="lower left", fontsize=8)
 
     columns = int(np.ceil(len(images) ** 0.5))
-    side = 1.36  # one cell: an image, and room for its answer
-    for k, image in enumerate(images):
-        y, x = (side * place for place in divmod(k, columns))
-        sign, colour = verdict(truth[k] == answers[k])
+    width, height = 1.16, 1.42  # one cell: an image, and room for two lines of words
+    for k, (image, label, answer) in enumerate(zip(images, truth, answers, strict=True)):
+        x, y = width * (k % columns), height * (k // columns)
+        sign, colour = verdict(label == answer) if label else ("", BLUE)
         edges = x, x + 1, y + 1, y  # left, right, bottom, top
-        wall.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, extent=edges)
-        frame(wall, x, y, 1, edgecolor=colour, linewidth=2)
-        write(wall, x + 0.5, y + 1.19, f"{sign} {answers[k]}", fontsize=8)
+        # photographs of 32 pixels are easier to know without their corners
+        look = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "bicubic"}
+        wall.imshow(to_picture(image), extent=edges, **look)
+        frame(wall, x, y, 1, edgecolor=colour, linewidth=2.5, linestyle="-" if label else "--")
+        write(wall, x + 0.5, y + 1.12, f"{sign} {answer}".strip(), fontsize=8.5)
+        more = "yours" if label is None else "" if label == answer else f"is {label}"
+        write(wall, x + 0.5, y + 1.27, more, fontsize=7.5, color=colour)
     rows = -(-len(images) // columns)
-    wall.set(xlim=(-0.1, columns * side), ylim=(rows * side + 0.05, -0.1), aspect="equal")
+    wall.set(xlim=(-0.1, columns * width), ylim=(rows * height, -0.1), aspect="equal")
     wall.axis("off")
+    return fig
+
+
+@styled
+def show_horizons(accuracies: Mapping[str, float], horizons: Mapping[str, float]) -> Figure:
+    """Draw accuracies among those that they can be compared with, as bars, the lowest on top.
+
+    Args:
+        accuracies: name -> in [0, 1], such as the run that just ended, and what was guessed.
+        horizons: the same for what others reach, drawn in grey.
+    """
+    both = sorted([*horizons.items(), *accuracies.items()], key=lambda pair: pair[1])
+    fig, ax = panel(WIDTH * 0.85, 0.7 + 0.3 * len(both))
+    for place, (name, accuracy) in enumerate(both):
+        colour, weight = (BLUE, "bold") if name in accuracies else (LIGHT, "normal")
+        ax.barh(place, 100 * accuracy, color=colour, edgecolor=GREY)
+        look = {"va": "center", "fontsize": 9, "weight": weight}
+        ax.text(100 * accuracy + 1, place, f"{accuracy:.1%}", **look)
+    ax.set(xlabel="accuracy (%)", xlim=(0, 100), ylim=(len(both) - 0.4, -0.6))
+    ax.set_yticks(range(len(both)), [name for name, _ in both])
     return fig
 
 
@@ -237,10 +263,12 @@ def _draw_loss(ax, train: Sequence[float], validation: Sequence[float]) -> None:
     top = 1.05 * np.nanmax([train, validation])
     ax.set(xlabel="epoch", ylabel="loss (nats)", ylim=(0, top))
     ax.locator_params(axis="x", integer=True)
+    if len(epochs) == 1:
+        ax.set_xticks(epochs)
 
 
-def _draw_accuracy(ax, train, validation, chance: float | None) -> None:
-    """Draw both accuracies by epoch, the best epoch on the validation images, and guessing."""
+def _draw_accuracy(ax, train, validation, chance: float | None, horizons) -> None:
+    """Draw both accuracies by epoch, the best epoch on the validation images, and horizons."""
     _draw_loss(ax, np.multiply(train, 100), np.multiply(validation, 100))
     ax.set(ylabel="accuracy (%)", ylim=(0, 100))
     if np.isfinite(validation).any():
@@ -248,24 +276,39 @@ def _draw_accuracy(ax, train, validation, chance: float | None) -> None:
         look = {"color": BLACK, "markersize": 9, "linestyle": "none"}
         label = f"best validation: epoch {best + 1}"
         ax.plot(best + 1, 100 * validation[best], "*", label=label, **look)
-    if chance is not None:
-        ax.axhline(100 * chance, color=GREY, linewidth=0.8, label=f"guessing: {chance:.0%}")
+    levels = {} if chance is None else {"guessing": chance}
+    levels = dict(sorted({**levels, **(horizons or {})}.items(), key=lambda level: level[1]))
+    place, room = -3.5, 7  # points of accuracy: of the words below, and that words take
+    for k, (name, accuracy) in enumerate(levels.items()):
+        highest = 100 - room * (len(levels) - k - 0.5)  # leaves room for those above
+        place = max(place + room, min(100 * accuracy, highest))
+        ax.axhline(100 * accuracy, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+        look = {"xycoords": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
+        ax.annotate(f"{name} {accuracy:.0%}", (1.02, place), color="#444444", **look)
 
 
 @styled
-def show_run(metrics: Path, *, test_accuracy: float, chance: float) -> Figure:
+def show_run(
+    metrics: Path,
+    *,
+    test_accuracy: float,
+    chance: float,
+    horizons: Mapping[str, float] | None = None,
+) -> Figure:
     """Draw one training run from its file: losses, accuracies, learning rate, and what it cost.
 
     Args:
         metrics: ``metrics.jsonl``, a line an epoch, as ``vitedu train`` writes it.
         test_accuracy: of the weights after the last epoch, in [0, 1].
         chance: the accuracy of guessing.
+        horizons: as in ``show_curves``.
     """
     rows = [json.loads(line) for line in Path(metrics).read_text(encoding="utf-8").splitlines()]
     column = {name: [row[name] for row in rows] for name in rows[0]}
     fig, axes = figure(2, 2, size=(WIDTH, 5.2))
     _draw_loss(axes[0, 0], column["train_loss"], column["validation_loss"])
-    _draw_accuracy(axes[0, 1], column["train_accuracy"], column["validation_accuracy"], chance)
+    accuracies = column["train_accuracy"], column["validation_accuracy"]
+    _draw_accuracy(axes[0, 1], *accuracies, chance, horizons)
     end = {"color": RED, "marker": "D", "linestyle": "none", "clip_on": False}
     label = f"test, last epoch: {test_accuracy:.1%}"
     axes[0, 1].plot(len(rows), 100 * test_accuracy, label=label, **end)
@@ -274,7 +317,7 @@ def show_run(metrics: Path, *, test_accuracy: float, chance: float) -> Figure:
         ax.plot(range(1, len(rows) + 1), column[name], "o-", color=GREEN, markersize=4)
         ax.set(xlabel="epoch", ylabel=ylabel, ylim=(0, 1.1 * max(column[name])))
         ax.locator_params(axis="x", integer=True)
-    fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig
 
 

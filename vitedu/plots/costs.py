@@ -1,0 +1,61 @@
+"""The figure of what each mistake costs (notebooks 01 to 03).
+
+Role: measured rows in, a matplotlib figure out. Not here: the measurement
+(``vitedu.checks.costs``).
+"""
+
+import random
+import textwrap
+from collections.abc import Sequence
+from string import ascii_uppercase
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from vitedu.exercises import find
+from vitedu.plots.style import BAD, BLACK, BLUE, GREY, WIDTH, figure, styled
+
+LABEL = 44  # letters in a line of a name
+
+
+@styled
+def show_mistake_costs(costs: Sequence[Any], *, ranked: bool = True) -> Figure:
+    """Draw what a trained model still names right with each mistake.
+
+    Each mistake has a letter, in an order that gives nothing away.
+
+    Args:
+        costs: at most 26 rows of ``vitedu.checks.costs.mistake_costs``, the cheapest first.
+        ranked: whether to draw the bars; else the names alone stand there, to be ranked.
+
+    Raises:
+        ValueError: no row, or too many.
+    """
+    if not 1 <= len(costs) <= len(ascii_uppercase):
+        raise ValueError(f"show_mistake_costs draws 1 to 26 rows (got {len(costs)}).")
+    names = sorted((cost.exercise, cost.mistake) for cost in costs)
+    random.Random(0).shuffle(names)
+    letters = dict(zip(names, ascii_uppercase, strict=False))
+    rows = [(letters[cost.exercise, cost.mistake], cost) for cost in costs]
+    rows = rows if ranked else sorted(rows, key=lambda row: row[0])
+    fig, axes = figure(size=(WIDTH, 1.1 + 0.42 * len(rows)))
+    ax, labels, first = axes[0, 0], [], costs[0]
+    for x, words, line in (
+        (first.guessing, f"guessing\n{first.guessing:.1%}", ":"),
+        (first.right, f"no mistake\n{first.right:.1%}", "--"),
+    ):
+        ax.axvline(100 * x, color=GREY, linestyle=line, zorder=0)
+        ax.text(100 * x, -0.6, words, ha="center", va="bottom", color=BLACK, fontsize=9)
+    look: Any = {"va": "center", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1}}
+    for y, (letter, cost) in enumerate(rows):
+        name = f"{letter}  {find(cost.exercise).number} {cost.name}"
+        labels.append(textwrap.fill(name, LABEL))
+        if ranked and cost.accuracy is None:
+            ax.text(1, y, "stops with an error", color=BAD, **look)
+        elif ranked:
+            ax.barh(y, 100 * cost.accuracy, color=BLUE, height=0.6)
+            ax.text(100 * cost.accuracy + 1.5, y, f"{cost.accuracy:.1%}", **look)
+    ax.set_yticks(range(len(rows)), labels, fontsize=9)
+    ax.set(xlim=(0, 100), ylim=(len(rows) - 0.4, -0.6))
+    ax.set_xlabel(f"accuracy (%) on {first.images:,} test images, with one mistake in the model")
+    return fig
