@@ -27,6 +27,7 @@ from vitedu.data.cifar10 import CLASS_NAMES, MEAN
 from vitedu.data.photograph import load_photograph
 from vitedu.fitting.checkpoints import load_checkpoint, save_checkpoint, save_tensors
 from vitedu.fitting.recipes import recipe
+from vitedu.fitting.runs import METRICS
 from vitedu.inside import fit_probe
 from vitedu.pretrained import reading
 from vitedu.pretrained.loading import build_shipped, class_distance
@@ -86,6 +87,8 @@ def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
     with tempfile.TemporaryDirectory(dir=reading.FOLDER, prefix=".new-") as place:
         new = Path(place, folder.name)
         save_checkpoint(new, model.half(), description)
+        if (run / METRICS).is_file():
+            shutil.copy(run / METRICS, new)
         if known:
             save_tensors(new / reading.FEATURES, known)
         shutil.rmtree(folder, ignore_errors=True)

@@ -15,7 +15,7 @@ from torch import nn
 from vitedu.fitting.evaluating import predict
 from vitedu.progressbar import notebook_display
 
-SECONDS = 1.5  # between two pictures
+SECONDS = 3.0  # between two pictures
 
 
 class Watch:
@@ -52,21 +52,22 @@ class Watch:
                 if logits:
                     self.losses.append(F.cross_entropy(logits[-1].float(), labels).item())
                     logits.clear()
-                if self.display and time.monotonic() - drawn > SECONDS:
-                    self.draw()
+                if self.display is not None and time.monotonic() - drawn > SECONDS:
+                    self.display(self.picture())
                     drawn = time.monotonic()
         finally:
             hook.remove()
-        self.draw()
+        if self.display is not None:
+            self.display(self.picture())
 
-    def draw(self) -> None:
-        """Replace the picture."""
-        if self.display is None:
-            return
+    def picture(self) -> dict[str, str]:
+        """Draw the present state, in the forms that a cell shows."""
         from vitedu.plots.training import show_moment  # matplotlib: only where it is shown
 
         answers = predict(self.model, self.images, self.data).argmax(dim=-1).tolist()
         names = [self.data.class_names[k] for k in answers]
         figure = show_moment(self.losses, [], self.steps, self.images, self.truth, names)
-        words = f"step {len(self.losses)} of {self.steps}"
-        self.display({**figure.forms(dots=1)[0], "text/plain": words})
+        return {
+            **figure.forms(dots=1)[0],
+            "text/plain": f"step {len(self.losses)} of {self.steps}",
+        }
