@@ -87,7 +87,7 @@ def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
     with tempfile.TemporaryDirectory(dir=reading.FOLDER, prefix=".new-") as place:
         new = Path(place, folder.name)
         save_checkpoint(new, model.half(), description)
-        if (run / METRICS).is_file():
+        if (run / METRICS).exists():
             shutil.copy(run / METRICS, new)
         if known:
             save_tensors(new / reading.FEATURES, known)
