@@ -28,7 +28,7 @@ def show_climb(
     rows = [(name, seeds, BLUE) for name, seeds in steps.items() if len(seeds)]
     rows += [(name, [accuracy], ORANGE) for name, accuracy in yours.items()]
     fig, ax = panel(WIDTH, 1.5 + 0.34 * len(rows))
-    before = None
+    before, box = None, {"facecolor": "white", "edgecolor": "none", "pad": 1}
     for y, (_, seeds, colour) in enumerate(rows):
         mean = 100 * np.mean(seeds)
         ax.barh(y, mean, color=colour, height=0.62)
@@ -38,13 +38,13 @@ def show_climb(
         if colour == BLUE:
             words += "" if before is None else f"   ({mean - before:+.1f})"
             before = mean
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
         ax.text(max(100 * np.max(seeds), mean) + 1, y, words, va="center", fontsize=9, bbox=box)
     for level, (name, accuracy) in enumerate(sorted(horizons.items(), key=lambda pair: pair[1])):
         ax.axvline(100 * accuracy, color=GREY, linewidth=0.9, linestyle=":", zorder=0)
-        place = 100 * accuracy, -0.75 - 0.5 * (level % 2)
-        ax.text(*place, f"{name} {accuracy:.0%}", ha="center", fontsize=8, color="#444444")
+        place = 100 * accuracy, -0.8 - 0.55 * (level % 2)
+        look = {"ha": "center", "va": "center", "fontsize": 8, "color": "#444444", "bbox": box}
+        ax.text(*place, f"{name} {accuracy:.0%}", **look)
     ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
-    ax.set(xlim=(0, 100), ylim=(len(rows) - 0.4, -1.6 if horizons else -0.6))
+    ax.set(xlim=(0, 100), ylim=(len(rows) - 0.4, -1.7 if horizons else -0.6))
     ax.set_xlabel("validation accuracy (%); in brackets the gain over the row above; a dot a seed")
     return fig
