@@ -52,7 +52,8 @@ TRACED = STEPS["+ its own rate"], 0  # the run that the notebook begins with
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one arm and measure it; of the traced run keep the losses and sixteen answers."""
     limit, held_out = cut(45_000, profile, 320), cut(5_000, profile, 100)
-    data, losses = load(DATA, limit=limit, held_out=held_out), []
+    data = load(DATA, limit=limit, held_out=held_out)
+    losses: list[float] = []
     torch.manual_seed(seed)
     model = build_model(preset(PRESET, fused=True))
     history = train_to_end(
