@@ -31,8 +31,10 @@ from vitedu.vit import VisionTransformer, ViTConfig
 # what a notebook shows: the exercises, and of each the mistakes
 SHOWN = {
     "patches": {
-        "patchify": "patches_by_column shuffled pixels_by_column channel_last reshape_only",
-        "add_class_token_and_positions": "no_positions class_token_last class_token_random",
+        "patchify": (
+            "patches_by_column shuffled pixels_by_column channel_last reshape_only square_only"
+        ),
+        "add_class_token_and_positions": "no_positions class_token_last",
     },
     "attention": {
         "softmax": "not_shifted",
