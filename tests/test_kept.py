@@ -32,7 +32,6 @@ def test_a_damaged_file_or_a_folder_in_its_place_stops_nothing(home, capsys):
     assert kept("04_training") == {}
     keep("04_training", "plain", 0.4)
     assert kept("04_training") == {"plain": 0.4}
-
     shutil.rmtree(home)
     home.write_text("a file")
     keep("04_training", "plain", 0.4)
