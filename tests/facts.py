@@ -96,7 +96,8 @@ assert min(known["with norms"]) > max(known["without norms"])
 """,
     "04_training": """
 assert (strengths_left - strengths_of_muon).abs().max() < 0.05
-assert 0.8 * math.log(data.num_classes) < at_start < 1.2 * math.log(data.num_classes)
+assert 0.8 * math.log(10) < first_losses["as built"] < 1.2 * math.log(10) and shown == 2
+assert len(idle) == 16 and not without_gradient(newborn)
 assert (of_single_images < of_all_pixels).all()
 assert misses["before"] < 1e-6 < 0.1 < misses["after"]
 assert abs(norm.weight[0].item() - 0.951) < 1e-3 and different == views_of_one_image == 162
@@ -104,7 +105,8 @@ assert known == 1 and abs(row.train_loss - your_row[0]) < 1e-4
 assert {group["lr"] for group in optimizer_groups} == {settings.lr}
 assert [group["weight_decay"] for group in optimizer_groups] == [settings.weight_decay, 0.0]
 assert {group["betas"] for group in optimizer_groups} == {settings.betas}
-assert len(metrics.read_text().splitlines()) == len(history.rows) == settings.epochs
+assert len(run_metrics.read_text().splitlines()) == len(history.rows) == settings.epochs
+assert 0.7 < is_right.float().mean() < 0.9 and len(metrics.read_text().splitlines()) == 40
 assert max(below) - min(below) < 1e-5
 """,
     "05_inside": """
