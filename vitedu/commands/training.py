@@ -44,7 +44,7 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("--data", help="default: what the model was trained on")
     add_model(new, "the my_vit.py that the run trained, or one whose weights fit")
     add_device(new)
-    new = commands.add("race", race_file, "train a file of your own within a budget, and write one line")
+    new = commands.add("race", race_file, "train a file of your own within a budget of products")
     new.add_argument("path", type=Path, help="the file; with --table a folder of lines")
     new.add_argument("--table", action="store_true", help="show the best line of everybody")
     new.add_argument("--budget", type=float, help="multiply-accumulates (default: 6.5e12)")
