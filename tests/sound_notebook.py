@@ -1,6 +1,7 @@
 """A small notebook without a fault, built from the references, for the tests of lint and solve."""
 
 import ast
+from copy import deepcopy
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -22,7 +23,7 @@ def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.Notebook
     cells = [
         new_markdown_cell(f"# {name}", id="title"),
         new_markdown_cell(about, id="colab"),
-        new_code_cell(install, id="install"),
+        new_code_cell(install, id="install", metadata=deepcopy(colab.FOLDED)),
         new_code_cell(imports, id="imports"),
     ]
     for exercise in in_notebook(name):

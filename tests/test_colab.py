@@ -165,6 +165,15 @@ def test_problems_name_each_fault(name, old, new, message):
     assert any(message in problem for problem in colab.find_problems(notebook, "01_patches"))
 
 
+def test_problems_name_a_cell_that_is_open():
+    """The first screen belongs to the student: in JupyterLab and on Colab the cell is folded."""
+    for key in colab.FOLDED:
+        notebook = build()
+        del notebook.cells[2].metadata[key]
+        (problem,) = colab.find_problems(notebook, "01_patches")
+        assert problem == "cell 'install': is not folded; `make slug` folds it."
+
+
 @pytest.mark.parametrize(
     ("name", "place"),
     [("colab", "must stand directly above"), ("install", "must be the first code cell")],
@@ -185,17 +194,17 @@ def test_notebook_has_badge_and_cell(path):
     notebook = read(path)
     assert list(colab.find_problems(notebook, path.stem)) == []
     about = next(cell.source for cell in notebook.cells if cell.get("id") == "colab")
-    first = about.splitlines()[0]
-    assert first == f"[![Open in Colab]({colab.BADGE})]({colab.address(path.stem)})"
-    for other in NOTEBOOKS:
-        assert colab.address(other.stem) in about
+    assert about.startswith(f"[![Open in Colab]({colab.BADGE})]({colab.address(path.stem)})")
+    assert "\n" not in about  # what else there is to say stands in the README
 
 
 def test_readme_opens_the_notebooks_of_this_version():
-    """Its badge has the address and the tag that the notebooks have."""
+    """All of them, with the address and the tag that they have, at the place that they link."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     addresses = re.findall(r"https://colab\.research\.google\.com/github/[^\s)]+", readme)
-    assert addresses and set(addresses) <= {colab.address(path.stem) for path in NOTEBOOKS}
+    assert addresses == [colab.address(path.stem) for path in NOTEBOOKS]
+    links = colab.cell_sources("01_patches")["colab"]
+    assert "README.md#colab" in links and '<a id="colab"></a>' in readme
 
 
 # --- make slug ------------------------------------------------------------------------------------

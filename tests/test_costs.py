@@ -13,7 +13,7 @@ from vitedu.checks.mistakes import bare_source
 from vitedu.data import load_data
 from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.options import build_model, with_options
-from vitedu.plots.costs import show_mistake_costs
+from vitedu.plots.costs import letters, show_mistake_costs
 from vitedu.vit import VisionTransformer, ViTConfig
 
 CONFIG = ViTConfig(embed_dim=24, depth=2, num_heads=3, mlp_ratio=2)
@@ -193,6 +193,7 @@ def test_figure_shows_bars_in_their_order_or_names_that_tell_nothing(data):
     labels = [[label.get_text() for label in ax.get_yticklabels()] for ax in (ranked, names)]
     assert labels[1] == sorted(labels[1]) and sorted(labels[0]) == labels[1] != labels[0]
     flat = [" ".join(label.split()) for label in labels[0]]
+    assert [label[0] for label in flat] == list(letters(rows))
     assert all(label[1:] == f" 1.10 {row.name}" for label, row in zip(flat, rows, strict=True))
     lengths = [100 * row.accuracy for row in rows if row.accuracy is not None]
     assert [bar.get_width() for bar in ranked.patches] == lengths and not names.patches

@@ -166,7 +166,7 @@ FAULTS = {
     ),
     "name-of-reference": (
         edit("imports", "from torch import nn\n", ""),
-        "cell 'linear_from_conv-stub': nn is not defined by then",
+        "cell 'PatchEmbed-stub': nn is not defined by then",
     ),
     "name-too-late": (
         lambda notebook: notebook.cells.insert(2, new_code_cell("print(later)", id="new")),
@@ -216,6 +216,7 @@ BESIDE = {  # cells -> what lint says, or "" where all is well
     f"load_data()\n{ALONE}": "",
     'load_data("shapes")\nmeasured("less_data")': "",
     'd = load_data("shapes")\nmeasured("less_data", d)\nread_course_model("stand_in", d)': "",
+    'd = load_data()\nmeasured("not_measured_yet", d)': "",
     'load_data()\nmeasured("less_data", few)': "",  # what few is shows at run time
 }
 
@@ -258,6 +259,7 @@ def test_lint_names_the_fault_of_a_class(tmp_path, fault):
 def test_lint_says_which_module_lacks_a_reference(tmp_path, monkeypatch):
     """An exercise without a reference names the module to write it in."""
     monkeypatch.setattr(references, "module_source", lambda name: "x = 1")
+    references.reference_source.cache_clear()
     problems = problems_of(nbformat.v4.new_notebook(), tmp_path)
     assert any(
         "vitedu.patches defines no patchify; write the reference there" in p for p in problems

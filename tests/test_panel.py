@@ -79,6 +79,26 @@ def test_a_photograph_of_ones_own_stands_among_them(data):
     assert TrainingPanel.latest is panel and not panel.stop_event.is_set()
 
 
+def test_wait_starts_the_run_draws_meanwhile_and_gives_its_history(data, monkeypatch):
+    """One pass of the loop at least; a broken run raises, and an interrupt stops a run."""
+    monkeypatch.setattr(module, "SECONDS", 0.01)
+    panel, drawn = panel_of(data), []
+    panel.draw = lambda: drawn.append(panel.state)
+    assert panel.wait() is panel.history is not None
+    assert len(panel.history.rows) == CONFIG.epochs and drawn[0] == "running" != drawn[-1] == "done"
+
+    def interrupt():
+        panel.draw = lambda: None
+        raise KeyboardInterrupt
+
+    panel = panel_of(data)
+    panel.draw = interrupt
+    assert panel.wait().interrupted and panel.state == "stopped"
+    panel = panel_of(data, {2: lambda panel: 1 / 0})
+    with pytest.raises(RuntimeError, match="the training broke. ZeroDivisionError"):
+        panel.wait()
+
+
 def test_pause_holds_the_run_and_start_goes_on(data):
     """Between the two, no step is made."""
     panel = panel_of(data, {3: TrainingPanel.pause})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from vitedu.course.predictions import compare
+from vitedu.course.predictions import compare, confirm
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,19 @@ def test_compare_repeats_a_single_name(capsys):
     compare(None, (1, 2), "loss")
     lines = [f"loss: measured {number} (no prediction)" for number in (1, 2)]
     assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("yours", "expected"),
+    [
+        (torch.tensor([[0, 1], [2, 3]]), "✓ shape (2, 2), every number in its place"),
+        (np.arange(4), "✗ your shape is (4,), wanted is (2, 2)"),
+        ([[0, 2], [1, 3]], "✗ the shape is right, the order is not: [[0, 2], [1, 3]]"),
+        (None, "None so far: write your line, then run the cell again"),
+    ],
+    ids=["right", "shape", "order", "open"],
+)
+def test_confirm_tells_shape_and_order_apart(capsys, yours, expected):
+    """One line, whatever was written."""
+    confirm(yours, [[0, 1], [2, 3]])
+    assert capsys.readouterr().out == expected + "\n"

@@ -324,7 +324,8 @@ class TestInChromium:
 
     def test_explorer_follows_mouse_and_keys(self, page):
         """Its still form: arrow keys move the slider, a click into the picture the place."""
-        box = page("01_patches").locator("div[id^=explorer-]").first
+        boxes = page("01_patches").locator("div[id^=explorer-]")
+        box = boxes.filter(has_text="patch size").first
         status, slider = box.get_by_role("status"), box.get_by_role("slider").first
         before, picture = status.inner_text(), box.locator("img").get_attribute("src")
         slider.focus()

@@ -1,8 +1,8 @@
 """The two cells that make a notebook run on Colab, and the repository's address in them.
 
-Role: writes the badge and the cell that installs the package, lists notebooks where they are
-missing or different, and changes the address everywhere: ``make slug REPO=owner/name``. The address
-is defined in ``REPOSITORY`` only.
+Role: writes the line with the badge and the folded cell that installs the package, lists notebooks
+where they are missing or different, and changes the address everywhere: ``make slug
+REPO=owner/name``. The address is defined in ``REPOSITORY`` only.
 
 The cells name the tag of this version, ``v<version>``, so that notebook and package come from one
 commit. A commit cannot contain its own hash, and a branch would change under notebooks that
@@ -12,9 +12,8 @@ Why ``--no-deps``: Colab has what the package needs. Its torch comes from anothe
 and pip might try to replace it. The four small packages are named without versions, so pip installs
 the missing ones and upgrades nothing.
 
-Why full addresses besides the relative links in the text: a relative link opens the other notebook
-inside JupyterLab or GitHub. On Colab it works only in a notebook that was opened from GitHub
-(googlecolab/colabtools, issue 3877), not in a copy in Drive.
+Why the README's full address: on Colab a relative link works only in a notebook that was opened
+from GitHub (googlecolab/colabtools, issue 3877), not in a copy in Drive.
 """
 
 import json
@@ -27,7 +26,6 @@ from typing import Any
 from nbformat import NotebookNode
 
 from vitedu import __version__
-from vitedu.exercises import EXERCISES
 from vitedu.files import write_whole
 
 PLACEHOLDER = "OWNER_NOT_SET/vitedu"  # GitHub allows no account of this name
@@ -36,17 +34,9 @@ TAG = f"v{__version__}"
 BADGE = "https://colab.research.google.com/assets/colab-badge.svg"
 PACKAGES = ("safetensors", "platformdirs", "filelock", "packaging")
 CELLS = {"colab": "markdown", "install": "code"}  # id -> type, in this order
+FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
 
-TEXT = """\
-[![Open in Colab]({badge})]({own})
-
-The next cell installs the course's package where it is missing, as on Colab. \
-Elsewhere it does nothing.
-The other notebooks on Colab: {others}.
-
-Colab forgets your results when a session ends. \
-To keep them, mount your Drive at the folder symbol on the left and run
-`%env VITEDU_HOME=drive/MyDrive/vitedu` in a new cell, first thing in each session."""
+TEXT = "[![Open in Colab]({badge})]({own}) · [all notebooks, and how to keep results]({readme})"
 
 INSTALL = """\
 # Colab does not have the course's package. This cell installs it there, once a session.
@@ -96,17 +86,10 @@ def cell_sources(notebook: str, repository: str = REPOSITORY) -> dict[str, str]:
         notebook: its name without suffix, as in the syllabus.
         repository: ``owner/name`` on GitHub.
     """
-    names = dict.fromkeys(exercise.notebook for exercise in EXERCISES)
-    others = [
-        f"[{name.replace('_', ' ')}]({address(name, repository)})"
-        for name in names
-        if name != notebook
-    ]
+    readme = f"https://github.com/{repository}/blob/{TAG}/README.md#colab"
     refusal = REFUSAL if repository == PLACEHOLDER else ""
     return {
-        "colab": TEXT.format(
-            badge=BADGE, own=address(notebook, repository), others=", ".join(others)
-        ),
+        "colab": TEXT.format(badge=BADGE, own=address(notebook, repository), readme=readme),
         "install": INSTALL.format(
             package=pip_argument(repository), refusal=refusal, small=" ".join(PACKAGES)
         ),
@@ -126,6 +109,10 @@ def find_problems(notebook: NotebookNode, name: str) -> Iterator[str]:
             yield f"file: has no cell {cell_id!r} for Colab; `make slug` writes it."
         elif notebook.cells[at[cell_id]].source != text:
             yield f"cell {cell_id!r}: is not as vitedu/course/colab.py writes it; `make slug` does."
+    if "install" in at and any(
+        notebook.cells[at["install"]].metadata.get(key) != value for key, value in FOLDED.items()
+    ):
+        yield "cell 'install': is not folded; `make slug` folds it."
     first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
     if "install" in at and first is not notebook.cells[at["install"]]:
         yield "cell 'install': must be the first code cell; move it up."
@@ -146,10 +133,10 @@ def update_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict
         old = next((cell for cell in cells if cell.get("id") == cell_id), None)
         new: dict[str, Any] = {"cell_type": CELLS[cell_id], "id": cell_id, "metadata": {}}
         if CELLS[cell_id] == "code":
-            new |= {"execution_count": None, "outputs": []}
+            new |= {"execution_count": None, "metadata": FOLDED, "outputs": []}
         new = {key: new[key] for key in sorted(new)} | {"source": text.splitlines(keepends=True)}
         if old:
-            cells[cells.index(old)] = {**old, "source": new["source"]}
+            cells[cells.index(old)] = {**old, **new}
         else:
             cells.insert(place, new)
     return {**content, "cells": cells}

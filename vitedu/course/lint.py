@@ -372,9 +372,9 @@ def _lint_data(notebook: NotebookNode) -> Iterator[str]:
         wrong = {own} if own else loaded if beside is None else set()
         if function == "read_course_model" and is_named and own not in loaded:
             wrong = loaded
-        if name and (others := sorted(wrong - made_on.keys())):
+        if text and (others := sorted(wrong - made_on.keys())):  # no text: not measured yet
             yield (
-                f"{where}: {name}, made on {' and '.join(made_on) or 'nothing'}, stands beside "
+                f"{where}: {name}, made on {' and '.join(made_on)}, stands beside "
                 f"{' and '.join(others)}; measure or train anew, or name its own data as second "
                 f"argument of {function} and show nothing of other data beside it."
             )

@@ -1,6 +1,6 @@
-"""Compare what a student predicted with what was measured.
+"""Compare what a student predicted or wrote in one line with what is measured or wanted.
 
-Role: the line that notebooks print after a measurement. Nothing is judged or stored.
+Role: the line that notebooks print. Nothing is judged or stored.
 """
 
 import math
@@ -42,6 +42,31 @@ def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: 
         return
     line = f"{name}predicted {_write(guess, form)}, measured {_write(measured, form)}"
     print(line + _verdict(guess, measured, form))
+
+
+def confirm(yours: Any, wanted: Sequence) -> None:
+    """Print whether a tensor or array holds the wanted numbers; the shape is told first.
+
+    Args:
+        yours: what a line of the student's gives; None means that it is still to be written.
+        wanted: the numbers, as nested lists.
+
+    Example:
+        >>> confirm(None, [[0, 1], [2, 3]])
+        None so far: write your line, then run the cell again
+    """
+    import numpy as np
+
+    if yours is None:
+        print("None so far: write your line, then run the cell again")
+        return
+    yours, target = np.asarray(yours), np.asarray(wanted)
+    if yours.shape != target.shape:
+        print(f"✗ your shape is {yours.shape}, wanted is {target.shape}")
+    elif (yours == target).all():
+        print(f"✓ shape {target.shape}, every number in its place")
+    else:
+        print(f"✗ the shape is right, the order is not: {yours.tolist()}")
 
 
 def _verdict(guess: Any, measured: Any, form: str) -> str:

@@ -240,7 +240,7 @@ def table_text(notebook: str | None = None) -> str:
             points, state, remark = rest
             line = f"  {number:<5}{name:<{width}}  {core:<4}  {points:>7}  {state:<13}  {remark}"
             lines.append(line.rstrip())
-    return "\n".join([*lines, _next_step(notebook, entries)])
+    return "\n".join([*lines, next_step(notebook)])
 
 
 def table_html(notebook: str | None = None) -> str:
@@ -266,7 +266,7 @@ def table_html(notebook: str | None = None) -> str:
                 f'<td style="text-align:{style}">{html.escape(cell)}</td>' for cell, style in cells
             ]
             rows.append(f"<tr>{''.join(row)}</tr>")
-    return f"<table>{''.join(rows)}</table><p>{html.escape(_next_step(notebook, entries))}</p>"
+    return f"<table>{''.join(rows)}</table><p>{html.escape(next_step(notebook))}</p>"
 
 
 def _select_exercises(notebook: str | None) -> dict[str, list[Exercise]]:
@@ -294,8 +294,9 @@ def _sum_results(group: list[Exercise], entries: dict) -> tuple[float, int, str]
     return earned, possible, f"{words}, {_number(earned)} of {possible} points"
 
 
-def _next_step(notebook: str | None, entries: dict) -> str:
+def next_step(notebook: str | None = None) -> str:
     """Name the exercise to do next: first the core, from this notebook on; then what is left."""
+    entries = load()
     start = notebook_named(notebook) if notebook else ""
     is_left = [exercise for exercise in EXERCISES if not is_passed(exercise, entries)]
     if not is_left:

@@ -87,6 +87,7 @@ class TrainingPanel:
         self.is_waiting = False  # by a pause, between two steps
         self.widget: Any = None
         self.show = lambda: None  # called in the training's thread when something has changed
+        self.draw = lambda: None  # what ``show`` asks for, in the thread that calls it
 
     def __repr__(self) -> str:
         return f"TrainingPanel({self.state}: {self.describe(self.moments[-1])})"
@@ -126,6 +127,29 @@ class TrainingPanel:
         """End the run after the step that is being made; what was learned stays."""
         self.stop_event.set()
         self.go_event.set()
+
+    def wait(self) -> History | None:
+        """Start the run if nobody has, follow it to its end, and give its history.
+
+        The pictures are drawn here meanwhile, for this call keeps the kernel's own thread busy. An
+        interrupt of the kernel stops the run and keeps what was learned.
+
+        Raises:
+            RuntimeError: the training broke; the message says why.
+        """
+        self.start()
+        assert self.thread is not None
+        try:
+            while self.thread.is_alive():
+                self.thread.join(SECONDS)
+                self.draw()
+        except KeyboardInterrupt:
+            self.stop()
+            self.thread.join()
+        self.draw()
+        if self.problem:
+            raise RuntimeError(f"the training broke. {self.problem}")
+        return self.history
 
     def _train(self) -> None:
         try:
@@ -272,6 +296,7 @@ class TrainingPanel:
         go.on_click(click_go)
         stop.on_click(click_stop)
         show()
+        self.draw = show
         try:  # pictures are drawn where the other figures are drawn, in the kernel's own thread
             call = asyncio.get_running_loop().call_soon_threadsafe
         except RuntimeError:

@@ -33,10 +33,7 @@ def show_mistake_costs(costs: Sequence[Any], *, ranked: bool = True) -> Figure:
     """
     if not 1 <= len(costs) <= len(ascii_uppercase):
         raise ValueError(f"show_mistake_costs draws 1 to 26 rows (got {len(costs)}).")
-    names = sorted((cost.exercise, cost.mistake) for cost in costs)
-    random.Random(0).shuffle(names)
-    letters = dict(zip(names, ascii_uppercase, strict=False))
-    rows = [(letters[cost.exercise, cost.mistake], cost) for cost in costs]
+    rows = list(zip(letters(costs), costs, strict=True))
     rows = rows if ranked else sorted(rows, key=lambda row: row[0])
     fig, axes = figure(size=(WIDTH, 1.1 + 0.42 * len(rows)))
     ax, labels, first = axes[0, 0], [], costs[0]
@@ -59,3 +56,11 @@ def show_mistake_costs(costs: Sequence[Any], *, ranked: bool = True) -> Figure:
     ax.set(xlim=(0, 100), ylim=(len(rows) - 0.4, -0.6))
     ax.set_xlabel(f"accuracy (%) on {first.images:,} test images, with one mistake in the model")
     return fig
+
+
+def letters(costs: Sequence[Any]) -> str:
+    """Give the letter of each row of ``mistake_costs`` in the figure; their order there."""
+    names = sorted((cost.exercise, cost.mistake) for cost in costs)
+    random.Random(0).shuffle(names)
+    found = dict(zip(names, ascii_uppercase, strict=False))
+    return "".join(found[cost.exercise, cost.mistake] for cost in costs)

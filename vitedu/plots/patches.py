@@ -12,6 +12,7 @@ from vitedu.plots.parts import (
     draw_image,
     draw_lines,
     draw_map,
+    frame,
     name_rows,
     write,
 )
@@ -264,6 +265,39 @@ def show_resized(image: torch.Tensor, image_size: int = 224, patch_size: int = 1
     N = (image_size // patch_size) ** 2
     title = f"enlarged: {image_size} x {image_size} px, {N} patches"
     draw_grid(after, large, patch_size, title)
+    return fig
+
+
+@styled
+def show_filters_as_rows(weight, by_conv, by_matrix, row: int = 0) -> CourseFigure:
+    """Show some filters of a patch convolution, the same as rows of a matrix, and both outputs.
+
+    Args:
+        weight: (D, C, P, P), of the convolution.
+        by_conv: tokens of some images by the convolution, any shape.
+        by_matrix: the same by the matrix.
+        row: the filter that is framed in both pictures.
+    """
+    D, C, P, _ = weight.shape
+    some = weight[:36]
+    matrix, high = some.flatten(1).numpy(force=True), some.abs().max().item()
+    fig, axes = figure(1, 3, size=(WIDTH, 3.2), width_ratios=(1.1, 1, 1))
+    filters, rows, both = axes[0]
+    side, step = int(np.ceil(len(some) ** 0.5)), P + 1
+    wall = np.ones((side * step, side * step, C))
+    for k, each in enumerate(some.numpy(force=True)):
+        y, x = step * (k // side), step * (k % side)
+        wall[y : y + P, x : x + P] = each.transpose(1, 2, 0) / (2 * np.abs(each).max()) + 0.5
+    draw_map(filters, wall.squeeze(), f"{len(some)} of {D} filters, {C} x {P} x {P}")
+    y, x = step * (row // side), step * (row % side)
+    frame(filters, x - 1, y - 1, step, linewidth=2)
+    rows.imshow(matrix, cmap=DIVERGING, vmin=-high, vmax=high, aspect="auto")
+    frame(rows, -0.5, row - 0.5, C * P * P, 1, linewidth=2)
+    rows.set(title=f"as rows of {C * P * P}", xlabel="value in the patch", ylabel="filter")
+    x, y = (np.ravel(tokens.numpy(force=True))[::53] for tokens in (by_conv, by_matrix))
+    both.plot(x, y, ".", color=BLUE, markersize=3)
+    both.set(title="the tokens", xlabel="by the convolution", ylabel="by the matrix")
+    both.set_aspect("equal", adjustable="datalim")
     return fig
 
 

@@ -216,6 +216,31 @@ def show_moment(
     if losses:
         ax.legend(loc="lower left", fontsize=8)
 
+    draw_wall(wall, images, truth, answers)
+    return fig
+
+
+@styled
+def show_named(own, words: Sequence[str], images, truth, answers) -> CourseFigure:
+    """Draw a photograph of the reader's own with what a model calls it, and named images beside it.
+
+    Args:
+        own: (C, S, S), of any size.
+        words: lines below it.
+        images: (n, C, H, W).
+        truth: the class of each.
+        answers: what the model says.
+    """
+    fig, axes = figure(1, 2, size=(WIDTH, 4.6), width_ratios=(3, 4), ticks=False)
+    left, wall = axes[0]
+    draw_image(left, own, "yours")
+    left.set_xlabel("\n".join(words))
+    draw_wall(wall, images, truth, answers)
+    return fig
+
+
+def draw_wall(ax, images, truth: Sequence[str | None], answers: Sequence[str]) -> None:
+    """Draw images in rows and columns, each with what a model calls it; see ``show_moment``."""
     columns = int(np.ceil(len(images) ** 0.5))
     width, height = 1.16, 1.42  # one cell: an image, and room for two lines of words
     for k, (image, label, answer) in enumerate(zip(images, truth, answers, strict=True)):
@@ -224,15 +249,14 @@ def show_moment(
         edges = x, x + 1, y + 1, y  # left, right, bottom, top
         # photographs of 32 pixels are easier to know without their corners
         look = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "bicubic"}
-        wall.imshow(to_picture(image), extent=edges, **look)
-        frame(wall, x, y, 1, edgecolor=colour, linewidth=2.5, linestyle="-" if label else "--")
-        write(wall, x + 0.5, y + 1.12, f"{sign} {answer}".strip(), fontsize=8.5)
+        ax.imshow(to_picture(image), extent=edges, **look)
+        frame(ax, x, y, 1, edgecolor=colour, linewidth=2.5, linestyle="-" if label else "--")
+        write(ax, x + 0.5, y + 1.12, f"{sign} {answer}".strip(), fontsize=8.5)
         more = "yours" if label is None else "" if label == answer else f"is {label}"
-        write(wall, x + 0.5, y + 1.27, more, fontsize=7.5, color=colour)
+        write(ax, x + 0.5, y + 1.27, more, fontsize=7.5, color=colour)
     rows = -(-len(images) // columns)
-    wall.set(xlim=(-0.1, columns * width), ylim=(rows * height, -0.1), aspect="equal")
-    wall.axis("off")
-    return fig
+    ax.set(xlim=(-0.1, columns * width), ylim=(rows * height, -0.1), aspect="equal")
+    ax.axis("off")
 
 
 @styled

@@ -1,0 +1,42 @@
+"""What do positions give? The run of notebook 01, trained with and without them.
+
+Both are measured on test images as they are and with their patches shuffled, all in one order:
+``vitedu bench experiments jigsaw --seeds 0 1 2``. Without positions a model cannot tell the two.
+"""
+
+from dataclasses import replace
+
+import torch
+
+from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
+from vitedu.data.loading import Split
+from vitedu.fitting.evaluating import measure_test_accuracy
+from vitedu.fitting.recipes import thread_recipe
+from vitedu.hardware import Profile
+from vitedu.patches import add_class_token_and_positions
+from vitedu.transplant import TorchEncoderViT
+from vitedu.vit import PRESETS
+from vitedu.vit_and_cnn import shuffle_patches
+
+DATA = "cifar10"
+ARMS: Arms = {"with positions": {"positions": 1}, "without positions": {"positions": 0}}
+
+
+def run(arm: str, seed: int, profile: Profile) -> Results:
+    """Train one model for one epoch and measure it on both kinds of test images."""
+    limit, held_out = cut(45_000, profile, 500), cut(10_000, profile, 200)
+    data, config = load(DATA, limit=limit, held_out=held_out), PRESETS["vit_pico_patch4_32"]
+    share = ARMS[arm]["positions"]
+
+    def add_tokens(patch_tokens, cls_token, pos_embed):
+        return add_class_token_and_positions(patch_tokens, cls_token, share * pos_embed)
+
+    torch.manual_seed(seed)
+    model = TorchEncoderViT(config, add_tokens=add_tokens)
+    found = train_and_measure(
+        model, data, thread_recipe(seed=seed), "validation_accuracy test_accuracy precision seconds"
+    )
+    order = torch.randperm(config.num_patches, generator=torch.Generator().manual_seed(seed))
+    images = shuffle_patches(data.test.images, config.patch_size, order)
+    puzzles = replace(data, test=Split(images, data.test.labels))
+    return found | {"shuffled_accuracy": measure_test_accuracy(model, puzzles)}
