@@ -121,7 +121,7 @@ def assemble(parts: Mapping[str, Part], after_each: str = "") -> str:
         out.append(f"{body}\n\n\n{rest.lstrip()}")
     text = "".join(out)
     for block, name, code in re.findall(r"(#\? (\w+)\n(.*?\n\n\n))", text, flags=re.S):
-        is_used = name in global_names(text.replace(block, ""))[0]
+        is_used = any(name in _names_in(each) for each in statements.values())
         text = text.replace(block, code if is_used else "")
     count = sum(part.is_yours for part in parts.values())
     is_all = count == len(parts)
@@ -175,6 +175,11 @@ def reference_part(name: str) -> str:
     """Return the template's text of a part, or else the package's."""
     own = re.search(rf"^#: {name}\n((?!\n).*?)\n\n\n", _template(), flags=re.M | re.S)
     return own[1] if own else reference_source(PARTS[name])
+
+
+@cache
+def _names_in(statement: str) -> set[str]:
+    return global_names(statement)[0]
 
 
 def _is_import(text: str) -> bool:
