@@ -29,6 +29,8 @@ from vitedu.exporting import export, importing, parts, trial
 from vitedu.exporting.export import ExportError, _is_in_file, export_model
 from vitedu.exporting.source import Unreadable, collect
 from vitedu.fitting.checkpoints import save_checkpoint
+from vitedu.pretrained import reading
+from vitedu.pretrained.loading import load_pretrained
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
 
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
@@ -218,6 +220,11 @@ def test_file_runs_alone_and_trains_and_names(solved, tmp_path):
     assert done.stdout.splitlines()[0].endswith("light"), done.stderr
 
 
+def statistics(about):
+    """Give the mean and deviation of a model's images."""
+    return {name: about["data"][name] for name in ("mean", "std")}
+
+
 def save_run(folder, model):
     """Write weights as a run of ``vitedu train`` and the shipped models have them."""
     about = {"class_names": list(cifar10.CLASS_NAMES), "mean": cifar10.MEAN, "std": cifar10.STD}
@@ -234,6 +241,13 @@ def test_weights_of_the_package_load_in_half_precision(solved, tmp_path):
     with torch.no_grad():
         assert torch.allclose(loaded(images), ours.float().eval()(images), atol=1e-5)
     assert about["data"]["class_names"][9] == "truck" and not loaded.training
+    textbook = [f"vit_{size}_patch4_32{reading.SHIPPED}" for size in ("pico", "tiny")]
+    for name in reading.shipped_models().keys() & set(textbook):
+        loaded, about = module.load_model(reading.FOLDER / name)
+        normalised = module.normalise_pixels(images * 60 + 120, **statistics(about))
+        with torch.no_grad():
+            difference = loaded(normalised) - load_pretrained(name)(normalised)
+        assert difference.abs().max() < 1e-5, name
     (tmp_path / "bad").write_text("no picture, and no weights")
     with pytest.raises(SystemExit, match="bad cannot be read as a photograph"):
         module.read_photo(tmp_path / "bad", 32)
@@ -590,7 +604,7 @@ def test_import_before_anything_passed_gives_the_references(folder, capsys, monk
     """A notebook begins so for whoever skipped the one before; no file is written for it."""
     monkeypatch.setattr(sys, "meta_path", [importing.Finder(), *sys.meta_path])
     first = importlib.import_module("my_vit").gelu
-    assert first(torch.zeros(1)).item() == 0
+    assert first(torch.zeros(4)).tolist() == 4 * [0.0]
     said = "my_vit.py, which is not there yet: 0 of its 20 parts are yours.\n"
     assert capsys.readouterr().out == said and not (folder / "my_vit.py").exists()
     write(folder, SOLVED, "gelu")
