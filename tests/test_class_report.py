@@ -133,7 +133,7 @@ def test_one_concern_about_many_exercises_is_one_line():
     grades = [submission_grade("Anna", anna), submission_grade("Bob", bob)]
     _, page = report(grades, exercises=in_notebook("01_patches"))
     assert f"Anna all {len(names)} exercises: the published reference" in page
-    assert "Bob patchify, unpatchify: the published reference" in page
+    assert f"Bob {names[0]}, {names[1]}: the published reference" in page
 
 
 def test_nobody_needs_a_person_for_how_an_answer_was_found():
