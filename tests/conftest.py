@@ -37,6 +37,7 @@ Path(started, "sitecustomize.py").write_text(NO_GRAMMARS)
 os.environ["PYTHONPATH"] = os.pathsep.join([started, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 os.environ["MPLBACKEND"] = "Agg"
+os.environ["VITEDU_KEEP_SOURCES"] = "0"  # no test writes my_vit.py where it runs
 os.environ["VITEDU_HOME"] = tempfile.mkdtemp(prefix="vitedu-tests-")  # the doctests' too
 
 

@@ -346,6 +346,37 @@ def test_limits_that_end_at_once_hang_nobody_and_outlive_no_block():
     assert done.stdout == "1 more\n", done.stdout + done.stderr
 
 
+PROFILED = """
+import sys, threading, time
+from vitedu.checks.limits import TimeUp, time_limit
+
+def run():
+    for seconds in (30, 0):
+        try:
+            with time_limit(seconds):
+                time.sleep(0.01)
+        except TimeUp:
+            pass
+
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+calls = []
+sys.setprofile(lambda frame, event, argument: calls.append(event))
+run()
+sys.setprofile(None)
+print("call" in calls)
+"""
+
+
+def test_a_profiler_works_after_a_limit_in_a_thread():
+    """In Python 3.11 it waited for ever where a limit had cleared an exception."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROFILED], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "True\n", done.stdout + done.stderr
+
+
 def test_time_limit_leaves_a_fast_block_alone():
     """What is done in time sees nothing of the limit, then or later."""
     with time_limit(0.05):

@@ -79,7 +79,7 @@ class _Block:
 
     def __init__(self):
         self.owner, self.thread = threading.current_thread(), ctypes.c_ulong(threading.get_ident())
-        self.lock, self.has_ended = threading.Lock(), False
+        self.lock, self.has_ended, self.is_interrupted = threading.Lock(), False, False
 
     def interrupt(self) -> bool:
         """Set the exception in the block's thread and return True, if the block has not ended.
@@ -89,14 +89,26 @@ class _Block:
         with self.lock:
             is_there = not self.has_ended and self.owner.is_alive()
             if is_there:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, ctypes.py_object(TimeUp))
+                self._set_exception()
             return is_there
 
     def end(self) -> None:
-        """Mark the block as left, and clear an exception that was set too late."""
+        """Mark the block as left, and catch an exception that was set too late.
+
+        Clearing it would leave a flag of CPython up: in 3.11 every profiler and debugger then waits
+        for ever at the next call. So another one takes its place, and ends here.
+        """
         with self.lock:
             self.has_ended = True
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, None)
+        if self.is_interrupted:
+            with contextlib.suppress(TimeUp):
+                self._set_exception()
+                while True:
+                    pass
+
+    def _set_exception(self) -> None:
+        self.is_interrupted = True
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, ctypes.py_object(TimeUp))
 
 
 _ORDER = itertools.count()  # decides the order of blocks that end at the same time

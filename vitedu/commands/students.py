@@ -1,4 +1,4 @@
-"""Commands for students: the syllabus, checks, hints, references, progress, what is installed.
+"""Commands for students: the syllabus, checks, hints, progress, their model, what is installed.
 
 Role: their options and their printing. Not here: what they call.
 """
@@ -38,6 +38,10 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("exercise", help="its id, such as patchify")
     new = commands.add("progress", show_progress, "show what is done and what is left")
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
+    text = "write your model as one file: your parts that passed, and the reference's others"
+    new = commands.add("export", export, text)
+    new.add_argument("file", nargs="?", type=Path, help="default: my_vit.py where it stands")
+    new.add_argument("--force", action="store_true", help="write over a file that was edited")
     commands.add("doctor", run_doctor, "say what is installed, what will be used and what to mend")
 
 
@@ -124,6 +128,14 @@ def show_progress(args) -> int:
     from vitedu.course import results
 
     print(results.table_text(stem(args.notebook) if args.notebook else None))
+    return 0
+
+
+def export(args) -> int:
+    """Write the student's model."""
+    from vitedu.exporting.export import export_model
+
+    export_model(args.file, force=args.force)
     return 0
 
 

@@ -16,6 +16,7 @@ def add_commands(commands: Commands) -> None:
         "--data", help="cifar10, cifar10-original, shapes or a folder (default: cifar10)"
     )
     new.add_argument("--preset", help="which model (default: vit_micro_patch8_32)")
+    add_model(new, "a my_vit.py in place of a preset: its model, trained by its own loop")
     new.add_argument("--epochs", type=int, help="default: as the preset's recipe says")
     new.add_argument("--batch-size", type=int, help="default: as the preset's recipe says")
     new.add_argument("--lr", type=float, help="peak learning rate (default: the recipe's)")
@@ -41,6 +42,7 @@ def add_commands(commands: Commands) -> None:
     new = commands.add("eval", eval_model, "measure a trained model on validation and test images")
     new.add_argument("--checkpoint", type=Path, required=True, help="the folder of a run")
     new.add_argument("--data", help="default: what the model was trained on")
+    add_model(new, "the my_vit.py that the run trained, or one whose weights fit")
     add_device(new)
     new = commands.add("predict", predict_images, "name the most probable classes of images")
     model = new.add_mutually_exclusive_group()
@@ -50,8 +52,14 @@ def add_commands(commands: Commands) -> None:
         "--weights", type=Path, help="with --pretrained: a file with them, no download"
     )
     new.add_argument("images", type=Path, nargs="+", help="image files")
+    add_model(new, "with --checkpoint: the my_vit.py that the run trained")
     new.add_argument("--top", type=int, default=3, help="classes to name (default: %(default)s)")
     add_device(new)
+
+
+def add_model(parser, text: str) -> None:
+    """Add the option that names a student's file."""
+    parser.add_argument("--model", metavar="FILE", type=Path, help=f"{text}; the file is executed")
 
 
 def train_model(args) -> int:
@@ -62,7 +70,8 @@ def train_model(args) -> int:
     values = {name: str(getattr(args, name)) for name in names}
     defaults = ("None", "False", "auto")
     settings = [f"{name}={text}" for name, text in values.items() if text not in defaults]
-    parts = args.preset or DEFAULT_PRESET, Path(args.data or DEFAULT_DATA).name, args.seed or 0
+    preset = args.model.stem if args.model else args.preset or DEFAULT_PRESET
+    parts = preset, Path(args.data or DEFAULT_DATA).name, args.seed or 0
     return main_train(
         data=args.data,
         preset_name=args.preset,
@@ -71,6 +80,7 @@ def train_model(args) -> int:
         out=args.out or Path("runs") / "{}-{}-seed{}".format(*parts),
         resume=args.resume,
         overwrite=args.overwrite,
+        model_path=args.model,
     )
 
 
@@ -78,7 +88,8 @@ def eval_model(args) -> int:
     """Print validation and test accuracy."""
     from vitedu.fitting.saved_run import main_eval
 
-    return main_eval(checkpoint=args.checkpoint, data=args.data, device=args.device)
+    options = {"data": args.data, "device": args.device, "model_path": args.model}
+    return main_eval(checkpoint=args.checkpoint, **options)
 
 
 def predict_images(args) -> int:
@@ -88,12 +99,13 @@ def predict_images(args) -> int:
 
     if args.weights and not args.pretrained:
         raise ValueError("--weights goes with --pretrained; a run's folder holds its own.")
+    if args.model and not args.checkpoint:
+        raise ValueError("--model goes with --checkpoint, whose weights it takes.")
     if not args.checkpoint:
         from vitedu.pretrained.loading import name_images
 
         check_device(args.device)
         options = {"weights": args.weights, "top": args.top, "device": args.device}
         return name_images(args.pretrained, args.images, **options)
-    return main_predict(
-        checkpoint=args.checkpoint, images=args.images, top=args.top, device=args.device
-    )
+    options = {"top": args.top, "device": args.device, "model_path": args.model}
+    return main_predict(checkpoint=args.checkpoint, images=args.images, **options)

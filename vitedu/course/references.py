@@ -26,6 +26,7 @@ def module_source(name: str) -> str:
     return Path(spec.origin).read_text(encoding="utf-8")
 
 
+@cache
 def reference_source(exercise: Exercise) -> str:
     """Return the text of the statement that solves an exercise, as its module writes it.
 

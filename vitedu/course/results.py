@@ -78,6 +78,11 @@ def record_challenge(exercise: str, stopped: int, total: int) -> None:
     _update(change)
 
 
+def record_source(exercise: str, source: dict) -> None:
+    """Store the ``statements`` of an answer that passed, or the ``reason`` why it has none."""
+    _update(lambda entries: entries.setdefault(exercise, {}).update(source=source))
+
+
 def count_hint(exercise: str) -> int:
     """Count one more hint and return the number of the hint to show: 1, 2, 3, then 3 again.
 
@@ -115,8 +120,9 @@ def load(home: Path | None = None) -> dict[str, dict]:
 
     Returns:
         exercise id -> ``FIELDS`` for the latest result, ``best`` (the same for the best
-        result, with the hints used by then), ``hints_used``, ``attempts`` and ``challenge``. An
-        exercise for which only hints were taken has no status.
+        result, with the hints used by then), ``hints_used``, ``attempts``, ``challenge`` and
+        ``source`` (the latest text that passed, or the reason why there is none). An exercise for
+        which only hints were taken has no status.
     """
     path = (home or files.data_folder()) / "progress.json"
     try:
@@ -196,8 +202,10 @@ def _validate(entry: dict) -> dict:
     counts = [entry.get("hints_used", 0), entry.get("attempts", 0)]
     if "challenge" in entry:
         counts += [entry["challenge"][name] for name in ("stopped", "total", "best")]
-    if not isinstance(sum(counts), int):
-        raise TypeError("not a count")
+    source = entry.get("source", {})
+    texts = [source.get("reason", ""), *source.get("statements", {}).values()]
+    if not isinstance(sum(counts), int) or not all(isinstance(text, str) for text in texts):
+        raise TypeError("not a count, or not a text")
     return entry
 
 

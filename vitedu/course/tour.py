@@ -100,6 +100,7 @@ def execute(
         resources={"metadata": {"path": str(folder)}},
     )
     environment = {"VITEDU_PROFILE": "quick", **os.environ, "VITEDU_STILL": "1"}
+    environment["VITEDU_KEEP_SOURCES"] = "0"  # no my_vit.py beside a notebook that is only judged
     environment.pop("MPLBACKEND", None)  # the kernel's default shows figures in the notebook
     problem = None
     start = time.perf_counter()

@@ -75,6 +75,7 @@ def fit(
     on_epoch: Callable[[History], None] | None = None,
     on_step: Callable[[float], None] | None = None,
     resume: Path | None = None,
+    start_run: Callable | None = None,
 ) -> History:
     """Train a model in place, and say how it went.
 
@@ -98,6 +99,7 @@ def fit(
             the model needs the same shape, its weights are replaced. After each epoch the state is
             written to it. It stays when the run is over, and then gives its outcome at once.
             Several processes need it on one disk.
+        start_run: makes the ``Run``, with its arguments; default ``Run`` itself.
 
     Returns:
         One row an epoch. An interruption (Ctrl-C, a notebook's stop button) ends the run early,
@@ -113,7 +115,7 @@ def fit(
     check_split(data.validation, "validation")
     was_training = model.training
     device = own_device(config.device)
-    run = Run(model, data, config, device, join_processes(device))
+    run = (start_run or Run)(model, data, config, device, join_processes(device))
     run.on_step = on_step
     try:
         run.all_epochs(show_progress and not run.processes.rank, on_epoch, resume)

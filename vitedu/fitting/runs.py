@@ -5,12 +5,13 @@ Role: put data, preset, recipe, loop and files together, and print what came out
 
 A run is a folder: ``config.json`` (model, data, training, outcome), ``metrics.jsonl`` (a line an
 epoch), ``model.safetensors``, ``curves.png``; TensorBoard's files where that is installed; while it
-is not finished, ``state.safetensors`` too.
+is not finished, ``state.safetensors`` too. If a student's file was trained, ``my_vit.py`` is a copy
+of it, which nothing runs.
 """
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from vitedu.fitting.curves import draw_curves
 from vitedu.fitting.distributed import join_processes, own_device, rank_and_count
 from vitedu.fitting.event_files import PATTERN, EventFiles
 from vitedu.fitting.loop import DivergedError, History, TrainConfig, fit, measure_test_accuracy
-from vitedu.fitting.recipes import recipe
+from vitedu.fitting.model_file import COPY, SETTINGS, ModelFile
+from vitedu.fitting.recipes import recipe, thread_recipe
 from vitedu.fitting.resuming import refuse_changes
 from vitedu.fitting.settings import read_settings
 from vitedu.hardware import check_device
@@ -57,6 +59,7 @@ def train(
     source: str | None = None,
     limit: int | None = None,
     show_progress: bool = True,
+    model_file: ModelFile | None = None,
 ) -> RunResult:
     """Build a preset for a data set, train it, measure it once on the test images, write the run.
 
@@ -69,16 +72,13 @@ def train(
         source: where the data came from, kept in ``config.json``.
         limit: to how many training images they were cut, kept likewise.
         show_progress: whether to show the bar.
+        model_file: whose model is trained in place of a preset, by its own loop.
     """
-    model_config = preset(
-        preset_name,
-        image_size=data.image_size,
-        in_channels=data.in_channels,
-        num_classes=data.num_classes,
-        **(model_options or {}),
-    )
+    fields = {name: getattr(data, name) for name in DATA_FIELDS} | (model_options or {})
+    build: Callable = model_file.module.VisionTransformer if model_file else build_model
+    model_config = model_file.configure(**fields) if model_file else preset(preset_name, **fields)
     torch.manual_seed(config.seed)
-    model = build_model(model_config)
+    model = build(model_config)
     description = {
         "preset": preset_name,
         "model_options": model_options or {},
@@ -94,9 +94,13 @@ def train(
         },
         "train": asdict(config),
     }
+    if model_file:
+        description["model_file"] = COPY
     is_first = rank_and_count()[0] == 0  # of the processes under torchrun, it alone writes
     if is_first and out is not None and not (out / STATE).exists():
         save_checkpoint(out, model, description)  # a folder that cannot be written shows now
+        if model_file:
+            write_whole(out / COPY, model_file.text.encode())
 
     def write_run(history: History) -> None:
         if out is not None:
@@ -118,6 +122,7 @@ def train(
         show_progress=show_progress,
         on_epoch=after_epoch,
         resume=out / STATE if out is not None else None,
+        start_run=model_file.start_run if model_file else None,
     )
     if events:
         events.close()
@@ -150,6 +155,7 @@ def main_train(
     settings: Sequence[str] = (),
     resume: bool = False,
     overwrite: bool = False,
+    model_path: Path | None = None,
 ) -> int:
     """Run ``vitedu train``: the preset's recipe, with what the caller changed.
 
@@ -161,6 +167,7 @@ def main_train(
             of the model that differs from the preset.
         resume: go on with the unfinished run in the folder, or begin one where there is none.
         overwrite: remove the files of the run in the folder first.
+        model_path: a file whose model is trained in place of a preset; its text runs.
 
     Returns:
         0; 1 if the loss broke, 130 if the run was interrupted.
@@ -171,7 +178,13 @@ def main_train(
     out = Path(out)
     kinds = TrainConfig, ViTConfigWithOptions
     changes, model_options = read_settings(settings, *kinds, reserved=DATA_FIELDS)
-    plan = make_plan(out, data, preset_name, limit, changes, model_options, resume, overwrite)
+    if model_path and preset_name:
+        raise ValueError("--model and --preset both say what to train: give one of them.")
+    model_file = ModelFile(model_path) if model_path else None
+    preset_name = model_file.path.name if model_file else preset_name
+    plan = make_plan(
+        out, data, preset_name, limit, changes, model_options, resume, overwrite, model_file
+    )
     if plan is None:
         return 0
     data, preset_name, limit, config, model_options = plan
@@ -182,7 +195,7 @@ def main_train(
         print(images)
     try:
         options = {"model_options": model_options, "source": data, "limit": limit}
-        result = train(images, preset_name, config, out=out, **options)
+        result = train(images, preset_name, config, out=out, model_file=model_file, **options)
     except DivergedError as error:
         (out / STATE).unlink(missing_ok=True)  # going on would break at the same step
         print(f"vitedu: {error}", file=sys.stderr)
@@ -193,18 +206,34 @@ def main_train(
     return 130 if result.history.interrupted else 0
 
 
-def make_plan(out, data, preset_name, limit, changes, model_options, resume, overwrite):
+def make_plan(
+    out, data, preset_name, limit, changes, model_options, resume, overwrite, model_file=None
+):
     """Say what to do: (data, preset_name, limit, config, model_options), or None if all is done."""
     check_device(changes.get("device", "auto"))
+    if model_file and (others := [name for name in changes if name not in SETTINGS]):
+        known = ", ".join(SETTINGS)
+        raise ValueError(f"the loop of a file takes {known} (got {', '.join(others)}).")
     description = open_folder(out, resume=resume, overwrite=overwrite)
     if description is None:
         data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
         # what can be refused is refused before the data, which may take long
-        preset(preset_name, **model_options)
-        return data, preset_name, limit, replace(recipe(preset_name), **changes), model_options
+        if model_file:
+            model_file.configure(**model_options)
+        else:
+            preset(preset_name, **model_options)
+        of_file = thread_recipe(epochs=10, precision="float32")
+        config = replace(of_file if model_file else recipe(preset_name), **changes)
+        return data, preset_name, limit, config, model_options
     if "outcome" in description and not (out / STATE).exists():
         print(f"{out} holds a run that has ended: {outcome_line(description)}")
         return None
+    if bool(model_file) != ("model_file" in description):
+        there = f"a file, of which {out / COPY} is a copy: name one with --model, which runs it"
+        whose = "a preset: leave --model out" if model_file else there
+        raise ValueError(f"the run in {out} trains {whose}.")
+    if model_file and model_file.text != (out / COPY).read_text(encoding="utf-8"):
+        raise ValueError(f"{model_file.path} is not what the run began with: {out / COPY} is.")
     old = {"data": source_of(description, out), "preset": description["preset"]}
     old["limit"] = description["data"]["limit"]
     arguments = {"data": data, "preset": preset_name, "limit": limit}
@@ -247,7 +276,7 @@ def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
     if overwrite:
         if resume:
             raise ValueError("--resume keeps a run and --overwrite removes it: give one of them.")
-        for name in (DESCRIPTION, METRICS, WEIGHTS, CURVES, STATE):
+        for name in (DESCRIPTION, METRICS, WEIGHTS, CURVES, STATE, COPY):
             (out / name).unlink(missing_ok=True)
         for path in out.glob(PATTERN):
             path.unlink()

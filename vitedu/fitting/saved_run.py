@@ -14,18 +14,25 @@ import torch
 from vitedu.data.image_folder import read_photo, to_square
 from vitedu.fitting.checkpoints import load_checkpoint
 from vitedu.fitting.evaluating import Statistics, measure_test_accuracy, predict
+from vitedu.fitting.model_file import ModelFile
 from vitedu.fitting.runs import load, source_of
 from vitedu.hardware import check_device, pick_device, pick_precision
 from vitedu.options import build_model, with_options
 from vitedu.vit import VisionTransformer, ViTConfig
 
 
-def main_eval(*, checkpoint: Path, data: str | None = None, device: str = "auto") -> int:
+def main_eval(
+    *,
+    checkpoint: Path,
+    data: str | None = None,
+    device: str = "auto",
+    model_path: Path | None = None,
+) -> int:
     """Run ``vitedu eval``: measure a checkpoint on the validation and test images of a data set."""
-    model, description = load_run(checkpoint, device)
+    model, description = load_run(checkpoint, device, model_path)
     info = description["data"]
     source = source_of(description, checkpoint)
-    images = load(data or source, image_size=model.config.image_size)
+    images = load(data or source, image_size=description["model"]["image_size"])
     if list(images.class_names) != info["class_names"]:
         raise ValueError(
             f"the model knows {len(info['class_names'])} classes "
@@ -33,7 +40,8 @@ def main_eval(*, checkpoint: Path, data: str | None = None, device: str = "auto"
             f"({', '.join(images.class_names)})."
         )
     images = replace(images, mean=torch.tensor(info["mean"]), std=torch.tensor(info["std"]))
-    dtype = pick_precision(next(model.parameters()).device)
+    where = next(model.parameters()).device
+    dtype = torch.float32 if model_path else pick_precision(where)
     print(images)
     for name in ("validation", "test"):
         split = getattr(images, name)
@@ -43,16 +51,21 @@ def main_eval(*, checkpoint: Path, data: str | None = None, device: str = "auto"
 
 
 def main_predict(
-    *, checkpoint: Path, images: list[Path], top: int = 3, device: str = "auto"
+    *,
+    checkpoint: Path,
+    images: list[Path],
+    top: int = 3,
+    device: str = "auto",
+    model_path: Path | None = None,
 ) -> int:
     """Run ``vitedu predict``: name the most probable classes of each image file."""
     if top < 1:
         raise ValueError(f"top must be at least 1 (got {top}).")
-    model, description = load_run(checkpoint, device)
-    if model.config.in_channels != 3:
-        raise ValueError(f"the model takes {model.config.in_channels} channels, files give 3.")
-    info = description["data"]
-    prepare = partial(to_square, image_size=model.config.image_size)
+    model, description = load_run(checkpoint, device, model_path)
+    shape, info = description["model"], description["data"]
+    if shape["in_channels"] != 3:
+        raise ValueError(f"the model takes {shape['in_channels']} channels, files give 3.")
+    prepare = partial(to_square, image_size=shape["image_size"])
     arrays = [read_photo(path, prepare) for path in images]
     pixels = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
     statistics = Statistics(torch.tensor(info["mean"]), torch.tensor(info["std"]))
@@ -67,16 +80,31 @@ def main_predict(
     return 0
 
 
-def load_run(folder: Path, device: str = "auto") -> tuple[VisionTransformer, dict]:
+def load_run(
+    folder: Path, device: str = "auto", model_path: Path | None = None
+) -> tuple[VisionTransformer, dict]:
     """Build the model of a run folder, with its weights, in eval mode.
+
+    Args:
+        folder: of the run.
+        device: as ``pick_device`` gives it by default.
+        model_path: a student's file, which has to be named for a run that trained one; it runs.
 
     Raises:
         ValueError: no checkpoint there, or weights that do not fit its description.
     """
     check_device(device)
     tensors, description = load_checkpoint(folder)
+    if "model_file" in description and not model_path:
+        copy = Path(folder) / description["model_file"]
+        raise ValueError(f"{folder} trained a file; to run it or its copy, name it: --model {copy}")
+    model_file = ModelFile(model_path) if model_path else None
     try:
-        model = build_model(with_options(ViTConfig(), **description["model"]))
+        config = with_options(ViTConfig(), **description["model"])
+        if model_file:
+            model = model_file.module.VisionTransformer(model_file.configure(**vars(config)))
+        else:
+            model = build_model(config)
         model.load_state_dict(tensors)
     except (KeyError, TypeError, RuntimeError) as error:
         raise ValueError(
