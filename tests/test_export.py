@@ -586,6 +586,19 @@ def test_setting_keeps_nothing_and_reset_forgets(folder, monkeypatch):
     assert mark(text, "3.2").endswith("yours passed, but its text is not stored: check it again")
 
 
+def test_import_before_anything_passed_gives_the_references(folder, capsys, monkeypatch):
+    """A notebook begins so for whoever skipped the one before; no file is written for it."""
+    monkeypatch.setattr(sys, "meta_path", [importing.Finder(), *sys.meta_path])
+    first = importlib.import_module("my_vit").softmax
+    assert first(torch.zeros(4)).tolist() == 4 * [0.25]
+    said = "my_vit.py, which is not there yet: 0 of its 20 parts are yours.\n"
+    assert capsys.readouterr().out == said and not (folder / "my_vit.py").exists()
+    write(folder, SOLVED, "softmax")
+    capsys.readouterr()
+    assert importlib.import_module("my_vit").softmax is not first
+    assert "1 of its 20 parts are yours (2.1)." in capsys.readouterr().out
+
+
 def test_import_follows_each_version(folder, capsys, monkeypatch):
     """Also from another folder, and after a rewrite of equal size within the same second."""
     monkeypatch.setattr(sys, "meta_path", [importing.Finder(), *sys.meta_path])

@@ -1,4 +1,4 @@
-"""``from my_vit import softmax`` in any notebook, wherever the file stands.
+"""``from my_vit import softmax`` in any notebook, wherever the file stands, and before it is there.
 
 Role: a finder for this one name, and ``load_file``. The text is compiled here, because Python takes
 an old compiled copy if a file of equal size was written within the same second. Each version of it
@@ -45,15 +45,16 @@ def load_file(place: Path, module: ModuleType | None = None) -> ModuleType:
     For a part that is marked as slow the package's reference stands in the module.
 
     Args:
-        place: of the file.
+        place: of the file. For an import there need be none yet: then all is the reference's.
         module: becomes what the file defines; default: a new one that is called ``my_vit``.
 
     Raises:
         Exception: whatever its text raises.
     """
+    is_missing = module is not None and not place.is_file()
+    text = _references() if is_missing else place.read_text(encoding="utf-8")
     module = module or ModuleType("my_vit")
     sys.modules["my_vit"] = module  # dataclasses look it up
-    text = place.read_text(encoding="utf-8")
     name = f"{place} (version {hashlib.sha256(text.encode()).hexdigest()[:8]})"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     module.__file__ = str(place)
@@ -62,7 +63,8 @@ def load_file(place: Path, module: ModuleType | None = None) -> ModuleType:
         re.findall(rf"^# (\d+\.\d+), {mark}", text, flags=re.M)
         for mark in ("yours", "the reference's", "yours; right, and slow")
     )
-    line = f"{place}: {len(mine)} of its {len(mine + theirs)} parts are yours"
+    file = "my_vit.py, which is not there yet" if is_missing else place
+    line = f"{file}: {len(mine)} of its {len(mine + theirs)} parts are yours"
     line += f" ({', '.join(mine)})" if mine and theirs else ""
     line += f"; {', '.join(slow)} slow, so the reference's runs here" if slow else ""
     print(f"{line}.")
@@ -72,17 +74,22 @@ def load_file(place: Path, module: ModuleType | None = None) -> ModuleType:
     return module
 
 
+def _references() -> str:
+    """Give the text of the file where no answer has passed."""
+    from vitedu.exporting.parts import assemble, make_parts
+
+    return assemble(make_parts({}, {}))
+
+
 class Finder(MetaPathFinder, Loader):
     """Finds and loads ``my_vit``."""
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
-        """Return a spec for ``my_vit`` if its file is there."""
-        if name != "my_vit" or not find_file().is_file():
-            return None
-        return spec_from_loader(name, self, origin=str(find_file()))
+        """Return a spec for ``my_vit``."""
+        return spec_from_loader(name, self, origin=str(find_file())) if name == "my_vit" else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the file."""
+        """Run the file, or what it will be."""
         load_file(Path(str(getattr(module.__spec__, "origin", ""))), module)
 
 
