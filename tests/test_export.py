@@ -593,10 +593,18 @@ def test_import_before_anything_passed_gives_the_references(folder, capsys, monk
     assert first(torch.zeros(4)).tolist() == 4 * [0.25]
     said = "my_vit.py, which is not there yet: 0 of its 20 parts are yours.\n"
     assert capsys.readouterr().out == said and not (folder / "my_vit.py").exists()
-    write(folder, SOLVED, "softmax")
+    write(folder, "def softmax(x, dim=-1): return (x - x.logsumexp(dim, True)).exp()\n", "softmax")
     capsys.readouterr()
     assert importlib.import_module("my_vit").softmax is not first
     assert "1 of its 20 parts are yours (2.1)." in capsys.readouterr().out
+
+
+def test_references_of_the_file_are_no_answers(folder, monkeypatch):
+    """A check cell that runs again without the cell of the answer says so, and stores nothing."""
+    monkeypatch.setattr(sys, "meta_path", [importing.Finder(), *sys.meta_path])
+    assert check(importlib.import_module("my_vit").gelu).is_reference and results.load() == {}
+    write(folder, SOLVED, "gelu")
+    assert check(importlib.import_module("my_vit").gelu).passed
 
 
 def test_import_follows_each_version(folder, capsys, monkeypatch):
