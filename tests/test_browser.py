@@ -563,7 +563,7 @@ def test_stopped_training_leaves_a_model_that_later_cells_use(browser, server, h
     lab = Lab(browser, server)
     lab.open("04_training")
     names = [cell["id"] for cell in lab.cells()]
-    for name in ("setup", "data", "model-config", "my-accuracy", "run-config"):
+    for name in ("setup", "drawn", "model-config", "my-accuracy", "run-config"):
         lab.run(names.index(name))
     training = names.index("run")
     lab.start(training)

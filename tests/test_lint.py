@@ -259,6 +259,7 @@ def test_lint_names_the_fault_of_a_class(tmp_path, fault):
 def test_lint_says_which_module_lacks_a_reference(tmp_path, monkeypatch):
     """An exercise without a reference names the module to write it in."""
     monkeypatch.setattr(references, "module_source", lambda name: "x = 1")
+    references.reference_source.cache_clear()
     problems = problems_of(nbformat.v4.new_notebook(), tmp_path)
     assert any(
         "vitedu.patches defines no patchify; write the reference there" in p for p in problems

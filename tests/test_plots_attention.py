@@ -46,13 +46,15 @@ def test_show_attention_steps_writes_every_number_and_fixes_the_scale_of_weights
 
 
 def test_show_saturation_draws_each_measure_of_each_variant():
-    """Three panels, a labelled line a variant, x at the widths."""
-    measured = {"plain": {16: (0.5, 0.1, 0.3), 64: (0.8, 0.2, 0.2)}, "scaled": {16: (0.1, 0, 0.2)}}
-    axes = panels(plots.show_saturation(measured))
+    """Three panels, a labelled line a variant, x at the widths, a band between two quantiles."""
+    plain = {16: (4.0, 0.5, (0.1, 0.2, 0.3)), 64: (8.0, 0.8, (0.0, 0.1, 0.4))}
+    axes = panels(plots.show_saturation({"plain": plain, "scaled": {16: (1, 0.1, (0, 0, 0.2))}}))
     assert [line.get_label() for line in axes[0].lines] == ["plain", "scaled"]
     drawn = [ax.lines[0].get_ydata().tolist() for ax in axes]
-    assert drawn == [[0.5, 0.8], [0.1, 0.2], [0.3, 0.2]]
+    assert drawn == [[4, 8], [0.5, 0.8], [0.2, 0.1]]
     assert axes[2].lines[0].get_xdata().tolist() == [16, 64]
+    band = axes[2].collections[0].get_paths()[0].vertices.tolist()
+    assert {(16, 0.1), (16, 0.3), (64, 0.0), (64, 0.4)} <= set(map(tuple, band))
 
 
 def test_show_head_split_numbers_the_tokens_that_each_form_gives_a_head():
@@ -138,3 +140,14 @@ def test_show_score_maps_draws_each_head_with_weights_relative_to_uniform():
     assert np.array_equal(axes[0].images[0].get_array(), scores)
     assert np.allclose(axes[1].images[0].get_array(), 2 * scores.softmax(-1))
     assert [axes[k].images[0].get_clim() for k in (0, 1)] == [(-3, 3), (0.1, 30)]
+
+
+def test_show_spotlight_dims_what_gets_little_attention_and_nothing_else():
+    """Full brightness from three times an even share, a third at one; the same in each row."""
+    images = np.full((2, 3, 4, 4), 0.9)
+    uneven = torch.tensor([[[0.2, 0.6], [1.8, 0.0]]]).expand(2, 2, 2)
+    looks = {"trained": uneven, "untrained": torch.full((2, 2, 2), 0.2)}
+    axes = panels(plots.show_spotlight(images, looks, uniform=0.2))
+    pictures = [ax.images[0].get_array()[::2, ::2, 0] for ax in axes]
+    assert np.allclose(pictures[0], 0.9) and np.allclose(pictures[-1], 0.3)
+    assert np.allclose(pictures[2], [[0.3, 0.9], [0.9, 0]])

@@ -50,6 +50,32 @@ def test_block_puts_the_norms_on_side_roads_or_across_the_main_road():
         assert (heights["norm1"], heights["norm2"]) == (height, height)
 
 
+def test_depth_has_likeness_left_and_lengths_right():
+    """From the input on; lengths on a logarithmic axis."""
+    series = {"whole": [0.1, 0.2], "part": [0.1, 1.0]}
+    left, right = plots.show_depth(series, {name: [1, 100] for name in series}).axes
+    assert [list(line.get_ydata()) for line in left.lines] == list(series.values())
+    assert all(list(line.get_xdata()) == [0, 1] for line in (*left.lines, *right.lines))
+    assert right.get_yscale() == "log" and left.get_yscale() == "linear"
+
+
+@pytest.mark.parametrize("before", [[], [0.5, 0.52, 0.54]], ids=["not measured", "three seeds"])
+def test_arms_stand_beside_the_live_run_and_the_horizons(before):
+    """A dot a seed and their mean; one diamond, in its arm's row; a line for each horizon."""
+    arms = {"whole": before, "no MLP": []}
+    fig = plots.show_arms(arms, ("no MLP", 0.4), {"guessing": 0.1, "small CNN, 1 epoch": 0.575})
+    (ax,) = fig.axes
+    diamond = next(line for line in ax.lines if line.get_marker() == "D")
+    assert (list(diamond.get_xdata()), list(diamond.get_ydata())) == ([40], [1])
+    assert list(ax.lines[0].get_xdata()) == [100 * value for value in before]
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [
+        10,
+        100 * 0.575,
+    ]
+    assert ("52.0" in texts(ax)) == bool(before)
+    assert "your run: 40.0%" in [text.get_text() for text in fig.legends[0].get_texts()]
+
+
 def test_through_depth_draws_every_curve_with_its_values():
     """One labelled curve a model, counted from the first depth given; more curves than styles."""
     series = {f"model {i}": [i, i + 1, i + 2] for i in range(9)}

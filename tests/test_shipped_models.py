@@ -92,6 +92,7 @@ def test_a_run_becomes_a_model_in_half_precision_with_its_record(run, shipped):
     assert accuracy_of_first_1000(NAME) == pytest.approx(record["accuracy_of_first_1000"])
     assert (record["seed"], record["epochs"], record["precision"]) == (0, 1, "float16")
     assert 0.02 < record["unlike"]["noticed"]["test images"] < 0.2
+    assert (shipped / "metrics.jsonl").read_bytes() == (run / "metrics.jsonl").read_bytes()
     assert list(shipped.parent.iterdir()) == [shipped]  # nothing half-written beside it
 
 

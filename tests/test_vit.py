@@ -25,6 +25,18 @@ def model():
     return model
 
 
+def test_starting_weights_have_the_spread_and_the_bound_that_are_promised():
+    """0.02 cut at two deviations leaves 0.0176; biases 0; the patch convolution keeps torch's."""
+    torch.manual_seed(0)
+    model = VisionTransformer(ViTConfig())
+    linear = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
+    for drawn in (*(layer.weight for layer in linear), model.pos_embed, model.cls_token):
+        assert drawn.abs().max() <= 0.04
+        assert drawn.std().item() == pytest.approx(0.0176, abs=0.1 / drawn.numel() ** 0.5)
+    assert not any(layer.bias.any() for layer in linear)
+    assert model.patch_embed.proj.weight.abs().max() > 0.1
+
+
 @pytest.mark.slow  # loads timm and torchvision
 @pytest.mark.parametrize(
     ("patch", "width", "depth", "heads", "bias"), [(4, 12, 2, 3, True), (8, 24, 3, 2, False)]

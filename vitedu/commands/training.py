@@ -44,6 +44,12 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("--data", help="default: what the model was trained on")
     add_model(new, "the my_vit.py that the run trained, or one whose weights fit")
     add_device(new)
+    new = commands.add("race", race_file, "train a file of your own within a budget of products")
+    new.add_argument("path", type=Path, help="the file; with --table a folder of lines")
+    new.add_argument("--table", action="store_true", help="show the best line of everybody")
+    new.add_argument("--budget", type=float, help="multiply-accumulates (default: 6.5e12)")
+    new.add_argument("--name", help="whose file it is (default: the login)")
+    new.add_argument("--out", type=Path, help="default: race.jsonl beside the file")
     new = commands.add("predict", predict_images, "name the most probable classes of images")
     model = new.add_mutually_exclusive_group()
     model.add_argument("--checkpoint", type=Path, help="the folder of a run")
@@ -90,6 +96,17 @@ def eval_model(args) -> int:
 
     options = {"data": args.data, "device": args.device, "model_path": args.model}
     return main_eval(checkpoint=args.checkpoint, **options)
+
+
+def race_file(args) -> None:
+    """Run the race, or show its table."""
+    from vitedu.exporting.race import race, race_table
+
+    if args.table:
+        print(race_table(args.path))
+        return
+    line = race(args.path, budget=args.budget, name=args.name, out=args.out)
+    print(f"{line['accuracy']:.1%} of 10,000 test photographs, {line['macs'] / 1e12:.2f}e12 MACs")
 
 
 def predict_images(args) -> int:

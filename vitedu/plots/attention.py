@@ -11,11 +11,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
-from matplotlib.colors import LogNorm
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from vitedu.plots.parts import colour_cells, draw_lines, name_rows, uniform_bar, write, write_cells
+from vitedu.plots.parts import (
+    colour_cells,
+    draw_image,
+    draw_lines,
+    name_rows,
+    uniform_bar,
+    write,
+    write_cells,
+)
 from vitedu.plots.style import (
     BLUE,
     CYCLE,
@@ -30,7 +39,10 @@ from vitedu.plots.style import (
     figure,
     panel,
     styled,
+    to_picture,
 )
+
+BRIGHT = 3  # times an even share: a patch that gets so much attention has its full brightness
 
 
 @styled
@@ -109,23 +121,31 @@ def show_score_maps(heads: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> F
 
 
 @styled
-def show_saturation(results: Mapping[str, Mapping[int, tuple[float, float, float]]]) -> Figure:
+def show_saturation(
+    results: Mapping[str, Mapping[int, tuple[float, float, Sequence[float]]]],
+) -> Figure:
     """Draw how softmax saturates with the width of the keys, scaled and not.
 
     Args:
-        results: name of the variant -> width d -> (mean largest weight, share of rows whose
-            largest weight exceeds 0.99, median size of the softmax's Jacobian).
+        results: name of the variant -> width d -> (standard deviation of the scores, mean largest
+            weight, three quantiles of the norm of softmax's Jacobian: the median is a line, the
+            outer two are the edges of a band).
     """
-    titles = ("mean largest weight", "rows with a weight > 0.99", "median norm of Jacobian")
+    titles = ("std of the scores", "mean largest weight", "Jacobian:\nmedian, 10 to 90 %")
     fig, axes = figure(1, 3, size=(WIDTH, 2.9))
+    left, middle, right = axes[0]
     styles = (("o-", RED), ("s--", BLUE))
     for (name, by_width), (style, colour) in zip(results.items(), styles, strict=True):
-        for ax, values in zip(axes[0], zip(*by_width.values(), strict=True), strict=True):
-            ax.plot(list(by_width), values, style, color=colour, label=name)
-    for ax, title, top in zip(axes[0], titles, (1, 1, None), strict=True):
+        widths, (stds, tops, norms) = list(by_width), zip(*by_width.values(), strict=True)
+        low, median, high = zip(*norms, strict=True)
+        for ax, values in zip(axes[0], (stds, tops, median), strict=True):
+            ax.plot(widths, values, style, color=colour, label=name)
+        right.fill_between(widths, low, high, color=colour, alpha=0.2, linewidth=0)
+    for ax, title in zip(axes[0], titles, strict=True):
         ax.set_xscale("log", base=2)
-        ax.set(title=title, xlabel="width d of q and k", ylim=(0, top))
-    axes[0, 0].legend(loc="center right")
+        ax.set(title=title, xlabel="width d of q and k", ylim=(0, None))
+    middle.set_ylim(0, 1)
+    left.legend(loc="upper left")
     return fig
 
 
@@ -316,6 +336,34 @@ def show_layer() -> Figure:
     ax.text(5.3, 0.35, "blue: has parameters", color="#444444", fontsize=8)
     ax.set(xlim=(-0.1, 8.6), ylim=(0.1, len(stages) + 0.5))
     ax.axis("off")
+    return fig
+
+
+@styled
+def show_spotlight(images, looks: Mapping[str, torch.Tensor], *, uniform: float) -> Figure:
+    """Draw photographs, and below each the same one lit where attention falls, a row a model.
+
+    A patch has its full brightness from three times an even share upwards, and a third of it at an
+    even share, whoever looks.
+
+    Args:
+        images: (n, C, H, W), uint8 or floats in [0, 1].
+        looks: name of the row -> (n, gh, gw), weights on the patches.
+        uniform: the weight that each of the T tokens would get from an even spread, 1/T.
+    """
+    rows, columns = 1 + len(looks), len(images)
+    fig, axes = figure(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.2)), ticks=False)
+    for ax, image in zip(axes[0], images, strict=True):
+        draw_image(ax, image)
+    for row, weights in zip(axes[1:], looks.values(), strict=True):
+        light = (weights.numpy(force=True) / (BRIGHT * uniform)).clip(0, 1)
+        for ax, image, patches in zip(row, map(to_picture, images), light, strict=True):
+            patch_size = len(image) // len(patches)
+            ax.imshow(image * np.kron(patches, np.ones((patch_size, patch_size)))[..., None])
+    name_rows(axes, ("photograph", *looks), size=9)
+    scale = ScalarMappable(Normalize(0, BRIGHT), "gray")
+    bar = fig.colorbar(scale, ax=axes.ravel().tolist(), label="weight / uniform", shrink=0.9)
+    bar.set_ticks([0, 1, BRIGHT], labels=["0", "1", f"{BRIGHT}+"])
     return fig
 
 

@@ -6,6 +6,7 @@ measurement; the notebook measures and hands the numbers over.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
+from textwrap import fill
 
 import numpy as np
 import torch
@@ -27,6 +28,7 @@ from vitedu.plots.style import (
     PINK,
     RED,
     SKY,
+    WIDTH,
     figure,
     panel,
     styled,
@@ -160,13 +162,73 @@ def show_through_depth(
         ylim: limits of the y axis.
     """
     fig, ax = panel(6.5)
+    _draw_curves(ax, series, first)
+    ax.set(xlabel="block (0: the input)" if first == 0 else "block", ylabel=ylabel, ylim=ylim)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return fig
+
+
+def _draw_curves(ax, series: Mapping[str, Sequence[float]], first: int) -> None:
+    """Draw one curve a model by depth, each with a colour, a marker and a line of its own."""
     looks = zip(cycle(CYCLE), cycle("osD^vP*"), cycle(LINES))  # noqa: B905 - endless, all three
     for (label, values), (colour, marker, line) in zip(series.items(), looks, strict=False):
         depth = np.arange(first, first + len(values))
         ax.plot(depth, values, line, marker=marker, markersize=4, color=colour, label=label)
-    ax.set(xlabel="block (0: the input)" if first == 0 else "block", ylabel=ylabel, ylim=ylim)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+@styled
+def show_depth(
+    cosines: Mapping[str, Sequence[float]], lengths: Mapping[str, Sequence[float]]
+) -> Figure:
+    """Draw what blocks make of tokens: how alike those of one image are, and how long.
+
+    Args:
+        cosines: label -> mean cosine between the tokens of an image, at the input and after each
+            block.
+        lengths: the same for their mean length, which is drawn on a logarithmic axis.
+    """
+    fig, axes = figure(1, 2, size=(WIDTH, 3.4))
+    for ax, series in zip(axes[0], (cosines, lengths), strict=True):
+        _draw_curves(ax, series, first=0)
+        ax.set(xlabel="block (0: the input)")
+    axes[0, 0].set(ylabel="cosine between tokens of an image", ylim=(-0.05, 1.05))
+    axes[0, 1].set(ylabel="mean length of a token", yscale="log")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return fig
+
+
+@styled
+def show_arms(
+    accuracies: Mapping[str, Sequence[float]],
+    live: tuple[str, float],
+    horizons: Mapping[str, float],
+) -> Figure:
+    """Draw what models reach that each lack one part: a dot a seed, and lines to compare with.
+
+    Args:
+        accuracies: arm -> accuracy of each seed, in [0, 1]; none where nothing is measured yet.
+        live: the arm that was trained just now, one of them, and its accuracy.
+        horizons: name -> accuracy of others.
+    """
+    arms = list(accuracies)
+    fig, ax = panel(WIDTH, 1.6 + 0.36 * len(arms))
+    for y, values in enumerate(accuracies.values()):
+        ax.plot([100 * v for v in values], [y] * len(values), "o", color=BLUE, markersize=5)
+        if values:
+            mean = 100 * sum(values) / len(values)
+            ax.text(mean, y + 0.2, f"{mean:.1f}", ha="center", va="top", fontsize=8)
+    arm, accuracy = live
+    ax.plot(100 * accuracy, arms.index(arm), "D", color=RED, label=f"your run: {accuracy:.1%}")
+    for name, level in horizons.items():
+        ax.axvline(100 * level, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+        words = f"{fill(name, 11)}\n{level:.0%}"
+        ax.text(100 * level, -0.7, words, ha="center", va="bottom", fontsize=8, color="#444444")
+    ax.set_yticks(range(len(arms)), arms)
+    ax.set(xlabel="accuracy (%)", xlim=(0, 100), ylim=(len(arms) - 0.4, -0.6))
+    if any(accuracies.values()):
+        ax.plot([], [], "o", color=BLUE, markersize=5, label="measured before: seeds, mean")
+    fig.legend(loc="outside lower center", ncols=2)
     return fig
 
 

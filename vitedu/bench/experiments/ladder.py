@@ -1,7 +1,7 @@
 """From no attention to a whole block, one part at a time: what is each part worth on new images?
 
-Section 7 of notebook 03. Every model has patches, positions, a class token, at most one block and a
-head. Weights are drawn in the same way; images, order and steps are the same.
+At the end of notebook 03. Every model has patches, positions, a class token, at most one block and
+a head. Weights are drawn in the same way; images, order and steps are the same.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
-from vitedu.encoder import EncoderBlock
+from vitedu.bench.experiments.without_one_part import PartialBlock
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer, ViTConfig
@@ -27,23 +27,6 @@ ARMS: Arms = {
 RECIPE: Any = {"batch_size": 64, "lr": 3e-3, "crop_padding": 2, "precision": "float32"}
 
 
-class PartialBlock(nn.Module):
-    """A block that has some of its parts; the MLP has its own norm and skip, as everywhere."""
-
-    def __init__(self, block: EncoderBlock, parts: list[str]):
-        super().__init__()
-        self.attn, self.has_skip = block.attn, "skip" in parts
-        self.norm1 = block.norm1 if "norm" in parts else nn.Identity()
-        self.norm2 = block.norm2 if "MLP" in parts else nn.Identity()
-        self.mlp = block.mlp if "MLP" in parts else None
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Map tokens (B, T, D) to (B, T, D)."""
-        attended = self.attn(self.norm1(x))[0]
-        x = x + attended if self.has_skip else attended
-        return x if self.mlp is None else x + self.mlp(self.norm2(x))
-
-
 def build(arm: str, seed: int, config: ViTConfig = CONFIG) -> VisionTransformer:
     """Make the model of an arm; there is no norm before the head."""
     torch.manual_seed(seed)
@@ -52,7 +35,8 @@ def build(arm: str, seed: int, config: ViTConfig = CONFIG) -> VisionTransformer:
     blocks: Any = model.blocks if parts else []
     for block in blocks:  # the number of heads changes no shape
         block.attn.num_heads = ARMS[arm].get("heads", config.num_heads)
-    model.blocks = nn.ModuleList([PartialBlock(block, parts) for block in blocks])
+    has = {"mlp": "MLP" in parts, "residual": "skip" in parts, "norms": "norm" in parts}
+    model.blocks = nn.ModuleList([PartialBlock(block, **has) for block in blocks])
     return model
 
 

@@ -1,0 +1,46 @@
+"""vitedu.fitting.watching: a loop of one's own is watched, and nothing of it changes."""
+
+import pytest
+import torch
+
+from vitedu.data import load_data
+from vitedu.fitting import watching
+from vitedu.fitting.watching import Watch
+from vitedu.training import train_one_epoch
+from vitedu.vit import VisionTransformer, ViTConfig
+
+pytestmark = pytest.mark.slow
+
+
+def learn(watch_with=None):
+    """Learn from four batches of drawn shapes; give the weights, the mean loss and the watch."""
+    data = load_data("shapes", limit=64, held_out=20)
+    torch.manual_seed(0)
+    model = VisionTransformer(ViTConfig(patch_size=8, embed_dim=16, depth=1, num_heads=2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    constant = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    images = data.normalize(data.train.images)
+    batches = list(zip(images.split(16), data.train.labels.split(16), strict=True))
+    watch = watch_with and watch_with(model, data, steps=4)
+    loss, _ = train_one_epoch(model, watch(batches) if watch else batches, optimizer, constant)
+    assert not model._forward_hooks
+    return torch.cat([p.detach().flatten() for p in model.parameters()]), loss, watch
+
+
+def test_a_watched_loop_learns_the_same_and_its_losses_are_kept(monkeypatch):
+    """A picture after each step, and the same weights to the last bit."""
+    shown = []
+    monkeypatch.setattr(watching, "notebook_display", lambda: shown.append)
+    monkeypatch.setattr(watching, "SECONDS", 0.0)
+    weights, loss, watch = learn(Watch)
+    alone, loss_alone, _ = learn()
+    assert torch.equal(weights, alone) and loss == loss_alone
+    assert sum(watch.losses) / 4 == pytest.approx(loss, rel=1e-5)
+    assert [each["text/plain"] for each in shown] == [f"step {k} of 4" for k in (1, 2, 3, 4, 4)]
+    assert all("image/png" in each for each in shown)
+
+
+def test_outside_a_notebook_nothing_is_drawn():
+    """The losses are kept all the same."""
+    _, _, watch = learn(Watch)
+    assert watch.display is None and len(watch.losses) == 4

@@ -1,0 +1,119 @@
+"""What does each part of a trainer add? From a constant rate to Muon, one change at a time.
+
+Notebook 04: ``vit_pico_patch4_32``, 45,000 photographs, one epoch or two, validation accuracy:
+``vitedu bench experiments climb --seeds 0 1 2``. The rates of each recipe go on until the best one
+has a worse one on either side.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from vitedu.bench.experiments import Arms, Measurement, Results, cut, load, train_to_end
+from vitedu.data import Data
+from vitedu.fitting import TrainConfig
+from vitedu.fitting.evaluating import predict
+from vitedu.hardware import Profile
+from vitedu.options import build_model, preset
+
+DATA = "cifar10"
+PRESET = "vit_pico_patch4_32"
+COMMON = {"epochs": 1, "batch_size": 64, "weight_decay": 0.1, "crop_padding": None}
+CROPS = {"crop_padding": 1}
+ADAMW, MUON = (0.0005, 0.001, 0.002, 0.004), (0.001, 0.002, 0.004, 0.008, 0.016)
+CONSTANT, SCHEDULE = "AdamW, constant rate", "AdamW, schedule, crops"
+BEST = "Muon, schedule, crops"
+RATES: dict[str, Arms] = {  # recipe -> its arms, one a rate
+    CONSTANT: {
+        f"{CONSTANT}, {lr:g}": {"lr": lr, "final_lr": lr, "warmup_share": 0.0} for lr in ADAMW[:3]
+    },
+    SCHEDULE: {f"{SCHEDULE}, {lr:g}": {"lr": lr, **CROPS} for lr in ADAMW},
+    BEST: {f"{BEST}, {lr:g}": {"lr": lr, "optimizer": "muon", **CROPS} for lr in MUON},
+}
+ARMS: Arms = {name: COMMON | own for arms in RATES.values() for name, own in arms.items()}
+ARMS["AdamW, schedule, 0.001"] = COMMON | {"lr": 0.001}
+for start in (f"{SCHEDULE}, 0.001", f"{BEST}, 0.004"):
+    ARMS[f"{start}, two epochs"] = ARMS[start] | {"epochs": 2}
+STEPS = {  # each adds one thing to the one above it
+    "constant rate": f"{CONSTANT}, 0.001",
+    "+ schedule": "AdamW, schedule, 0.001",
+    "+ crops": f"{SCHEDULE}, 0.001",
+    "+ Muon": f"{BEST}, 0.001",
+    "+ its own rate": f"{BEST}, 0.004",
+    "+ second epoch": f"{BEST}, 0.004, two epochs",
+}
+NOT_MEASURED = "Not measured yet; vitedu bench experiments climb --seeds 0 1 2 takes an hour."
+TRACED = STEPS["+ its own rate"], 0  # the run that the notebook begins with
+
+
+def run(arm: str, seed: int, profile: Profile) -> Results:
+    """Train one arm and measure it; of the traced run keep the losses and sixteen answers."""
+    limit, held_out = cut(45_000, profile, 320), cut(5_000, profile, 100)
+    data = load(DATA, limit=limit, held_out=held_out)
+    losses: list[float] = []
+    torch.manual_seed(seed)
+    model = build_model(preset(PRESET, fused=True))
+    history = train_to_end(
+        model,
+        data,
+        TrainConfig(seed=seed, **ARMS[arm]),
+        show_progress=False,
+        on_step=losses.append,
+    )
+    last = history.rows[-1]
+    results: Results = {
+        "validation_accuracy": last.validation_accuracy,
+        "train_accuracy": round(last.train_accuracy, 4),
+        "precision": history.precision,
+        "seconds": round(history.seconds, 1),
+    }
+    if (arm, seed) == TRACED:
+        results["losses"] = [round(loss, 2) for loss in losses]
+        results["validation_loss"] = round(last.validation_loss, 4)
+        results["answers"] = predict(model, data.validation.images[:16], data).argmax(1).tolist()
+    return results
+
+
+def by_rate(rows: Sequence[Measurement], recipe: str) -> dict[float, list[float]]:
+    """Give rate -> validation accuracies in %, a seed each."""
+    found: dict[float, list[float]] = {}
+    for row in rows:
+        if row.arm in RATES[recipe]:
+            accuracies = found.setdefault(row.settings["lr"], [])
+            accuracies.append(100 * row.results["validation_accuracy"])
+    return found
+
+
+def steps(rows: Sequence[Measurement]) -> dict[str, list[float]]:
+    """Give what each step of the climb adds -> validation accuracies in [0, 1], a seed each."""
+    return {
+        what: [row.results["validation_accuracy"] for row in rows if row.arm == arm]
+        for what, arm in STEPS.items()
+    }
+
+
+def largest_gain(rows: Sequence[Measurement]) -> str:
+    """Name the step that adds most, in the mean over its seeds, without its plus."""
+    means = {what: fmean(accuracies) for what, accuracies in steps(rows).items()}
+    gains = {what: means[what] - means[before] for before, what in pairwise(means)}
+    return max(gains, key=gains.__getitem__).removeprefix("+ ")
+
+
+def traced_moment(rows: Sequence[Measurement], data: Data) -> dict[str, Any]:
+    """Give the end of the traced run as ``plots.training.show_moment`` takes it, {} without it."""
+    for row in rows:
+        if (row.arm, row.seed) == TRACED:
+            found, names = row.results, data.class_names
+            count = len(found["losses"])
+            return {
+                "losses": found["losses"],
+                "validation": [(count, found["validation_loss"])],
+                "steps": count,
+                "images": data.validation.images[:16],
+                "truth": [names[k] for k in data.validation.labels[:16]],
+                "answers": [names[k] for k in found["answers"]],
+            }
+    return {}

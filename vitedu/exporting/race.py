@@ -1,0 +1,151 @@
+"""The race: how good does ``my_vit.py`` become within a fixed budget? ``vitedu race my_vit.py``.
+
+Role: trains a student's file by its own loop until a budget of multiply-accumulates is spent,
+measures it on the test photographs, and writes one line; a folder of lines becomes a table. Every
+product is counted by torch, in the model, its gradients and its optimizer. It runs the file, so it
+is for a file of one's own.
+"""
+
+import datetime
+import getpass
+import hashlib
+import json
+import time
+from pathlib import Path
+from types import ModuleType
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from vitedu.data import load_data
+from vitedu.exporting.importing import load_file
+
+BUDGET = 6.5e12  # multiply-accumulates: enough for two epochs of the textbook model
+
+
+class BudgetSpentError(Exception):
+    """The budget of products is used up."""
+
+
+class Budget(TorchDispatchMode):
+    """Count products, and end the run when too many were made."""
+
+    def __init__(self, macs: float):
+        super().__init__()
+        self.most, self.counter = macs, FlopCounterMode(display=False)
+
+    def __enter__(self):
+        self.counter.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        return self.counter.__exit__(*error)
+
+    @property
+    def macs(self) -> int:
+        """What was spent."""
+        return self.counter.get_total_flops() // 2
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if self.macs >= self.most:
+            raise BudgetSpentError
+        return func(*args, **(kwargs or {}))
+
+
+def race(
+    path: Path, *, budget: float | None = None, name: str | None = None, out: Path | None = None
+) -> dict:
+    """Train the file within a budget, measure it, and append a line to ``out``.
+
+    Args:
+        path: the file, with ``ViTConfig``, ``VisionTransformer``, ``normalise_pixels`` and
+            ``train_and_measure`` as ``vitedu export`` writes them. ``EPOCHS``, if it is there, is
+            how many epochs this is told; else two.
+        budget: multiply-accumulates; default ``BUDGET``.
+        name: whose it is; default the login.
+        out: default ``race.jsonl`` beside the file.
+
+    Raises:
+        ValueError: the file was measured before with this budget, or lacks a name.
+    """
+    text, budget = Path(path).read_text(encoding="utf-8"), budget or BUDGET
+    if not budget > 0:
+        raise ValueError(f"budget must be positive (got {budget}).")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    out = out or Path(path).with_name("race.jsonl")
+    for line in read_lines(out):
+        if (line["digest"], line["budget"]) == (digest, budget):
+            raise ValueError(
+                f"{path} was measured already: {line['accuracy']:.1%}. The test photographs are "
+                "for one look at each file; change something first."
+            )
+    module = load_file(Path(path))
+    needed = "ViTConfig", "VisionTransformer", "normalise_pixels", "train_and_measure"
+    if missing := [each for each in needed if not hasattr(module, each)]:
+        raise ValueError(f"{path} lacks {', '.join(missing)}; vitedu export writes a whole file.")
+    data, start = load_data("cifar10"), time.perf_counter()
+    torch.manual_seed(0)
+    model = module.VisionTransformer(module.ViTConfig())
+    counter, epochs = Budget(budget), getattr(module, "EPOCHS", 2)
+    try:
+        with counter:
+            module.train_and_measure(model, data.train.images, data.train.labels, epochs)
+    except BudgetSpentError:
+        print("The budget is spent; the weights stay as they are now.")
+    line = {
+        "name": name or getpass.getuser(),
+        "accuracy": _accuracy(model.eval(), module, data.test),
+        "macs": counter.macs,
+        "budget": budget,
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "seconds": round(time.perf_counter() - start),
+        "date": datetime.date.today().isoformat(),
+        "digest": digest,
+    }
+    with out.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    return line
+
+
+@torch.no_grad()
+def _accuracy(model: torch.nn.Module, module: ModuleType, split) -> float:
+    parts = zip(split.images.split(500), split.labels.split(500), strict=True)
+    right = sum(
+        (model(module.normalise_pixels(x)).argmax(dim=1) == y).sum().item() for x, y in parts
+    )
+    return right / len(split.labels)
+
+
+def read_lines(path: Path) -> list[dict]:
+    """Read the lines of a race; none where there is no file.
+
+    Raises:
+        ValueError: a line is damaged; the message names it.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    try:
+        return [json.loads(line) for line in lines]
+    except ValueError as error:
+        raise ValueError(f"{path} holds a line that is no JSON ({error}); delete it.") from None
+
+
+def race_table(folder: Path) -> str:
+    """Write the best line of everybody in a folder, the best first."""
+    best: dict[tuple[str, float], dict] = {}
+    for path in sorted(Path(folder).rglob("*.jsonl")):
+        for line in read_lines(path):
+            key = line["name"], line["budget"]
+            if key not in best or line["accuracy"] > best[key]["accuracy"]:
+                best[key] = line
+    if not best:
+        raise ValueError(f"no line of a race in {folder}; vitedu race my_vit.py writes one.")
+    rows = [f"{'place':>5}  {'name':<20}{'accuracy':>9}{'of 1e12 MACs':>14}{'parameters':>12}"]
+    for place, line in enumerate(sorted(best.values(), key=lambda x: -x["accuracy"]), start=1):
+        spent = f"{line['macs'] / 1e12:.2f} of {line['budget'] / 1e12:g}"
+        rows.append(
+            f"{place:>5}  {line['name']:<20}{line['accuracy']:>9.1%}{spent:>14}"
+            f"{line['parameters']:>12,}"
+        )
+    return "\n".join(rows)

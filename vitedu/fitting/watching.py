@@ -1,0 +1,73 @@
+"""Sixteen images to watch while a loop of one's own learns.
+
+Role: batches in, the same batches out, and meanwhile a picture below the running cell. Not here: a
+run with buttons (``panel``), the drawing (``plots.training``).
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vitedu.fitting.evaluating import predict
+from vitedu.progressbar import notebook_display
+
+SECONDS = 3.0  # between two pictures
+
+
+class Watch:
+    """Hand batches to a loop, and draw its losses and what its model says of some images.
+
+    The losses are those of the logits that the loop itself computes, so nothing is computed twice.
+
+    Args:
+        model: maps images to logits.
+        data: has ``validation`` and ``class_names``.
+        steps: of the whole run.
+        count: how many images are shown, the first ones for validation.
+
+    Example:
+        >>> watch = Watch(model, data, steps=704)  # doctest: +SKIP
+        >>> train_one_epoch(model, watch(batches), optimizer, scheduler)  # doctest: +SKIP
+    """
+
+    def __init__(self, model: nn.Module, data: Any, steps: int, count: int = 16):
+        self.model, self.data, self.steps = model, data, steps
+        self.images = data.validation.images[:count]
+        self.truth = [data.class_names[k] for k in data.validation.labels[:count]]
+        self.losses: list[float] = []
+        self.display = notebook_display()
+
+    def __call__(self, batches: Iterable) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield batches as they are."""
+        logits: list[torch.Tensor] = []
+        hook = self.model.register_forward_hook(lambda *call: logits.append(call[-1].detach()))
+        drawn = time.monotonic()
+        try:
+            for images, labels in batches:
+                yield images, labels
+                if logits:
+                    self.losses.append(F.cross_entropy(logits[-1].float(), labels).item())
+                    logits.clear()
+                if self.display is not None and time.monotonic() - drawn > SECONDS:
+                    self.display(self.picture())
+                    drawn = time.monotonic()
+        finally:
+            hook.remove()
+        if self.display is not None:
+            self.display(self.picture())
+
+    def picture(self) -> dict[str, str]:
+        """Draw the present state, in the forms that a cell shows."""
+        from vitedu.plots.training import show_moment  # matplotlib: only where it is shown
+
+        answers = predict(self.model, self.images, self.data).argmax(dim=-1).tolist()
+        names = [self.data.class_names[k] for k in answers]
+        figure = show_moment(self.losses, [], self.steps, self.images, self.truth, names)
+        return {
+            **figure.forms(dots=1)[0],
+            "text/plain": f"step {len(self.losses)} of {self.steps}",
+        }
