@@ -43,14 +43,14 @@ def export_model(path: str | Path | None = None, *, force: bool = False) -> Path
 
     Args:
         path: default ``my_vit.py`` where it stands already, or in this folder.
-        force: write over a file that somebody edited.
+        force: write over a file that somebody edited, or that is another one.
 
     Returns:
         The path of the file.
 
     Raises:
         ExportError: two of your parts use one name for two things; the message says which.
-        FileExistsError: the file was edited.
+        FileExistsError: somebody edited the file, or wrote it.
         OSError: it cannot be written.
     """
     place = find_file() if path is None else Path(path)
@@ -58,7 +58,7 @@ def export_model(path: str | Path | None = None, *, force: bool = False) -> Path
         place /= "my_vit.py"
     if _is_edited(place) and not force:
         raise FileExistsError(
-            f"{place} was edited and stays as it is; name another file, or write over it with "
+            f"{place} holds what vitedu did not write; name another file, or write over it with "
             "--force (export_model(force=True) in Python)."
         )
     with file_lock(data_folder() / "my_vit.lock", 5.0):
@@ -166,7 +166,8 @@ def _write(place: Path) -> dict[str, Part]:
             write_whole(place, content)
     except OSError as error:
         reason = error.strerror or error
-        raise OSError(f"{place} cannot be written ({reason}): vitedu export FILE.") from None
+        line = f"{place} cannot be written ({reason}); vitedu export FILE writes another file."
+        raise OSError(line) from None
     sys.modules.pop("my_vit", None)  # the next import reads it
     return parts
 

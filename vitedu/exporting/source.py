@@ -88,7 +88,7 @@ def collect(answer: Any, exercise: str, is_in_file: Callable[[str, Any], bool]) 
     return statements
 
 
-def import_statement(module: str, name: str, alias: str) -> str:
+def _import_statement(module: str, name: str, alias: str) -> str:
     """Write an import in one form: of a name from a module, or of a module if ``name`` is ""."""
     parent, _, last = module.rpartition(".")
     if not name and parent and last == alias:
@@ -101,14 +101,14 @@ def _import_of(name: str, value: Any) -> str:
     """Write the import of a library, or of an object from its shortest public module, or ""."""
     real, module = getattr(value, "__name__", None), getattr(value, "__module__", None)
     if isinstance(value, ModuleType):
-        return "" if _is_own(value.__name__) else import_statement(value.__name__, "", name)
+        return "" if _is_own(value.__name__) else _import_statement(value.__name__, "", name)
     if not isinstance(real, str) or _is_own(str(module)):
         return ""
     pieces = str(module).split(".")
     places = [".".join(pieces[: i + 1]) for i in range(len(pieces))]
     for place in [*(p for p in places if not re.search(r"(^|\.)_", p)), *PUBLIC]:
         if place in sys.modules and vars(sys.modules[place]).get(real) is value:
-            return import_statement(place, real, name)
+            return _import_statement(place, real, name)
     return ""
 
 
