@@ -613,6 +613,14 @@ def test_import_before_anything_passed_gives_the_references(folder, capsys, monk
     assert "1 of its 20 parts are yours (3.2)." in capsys.readouterr().out
 
 
+def test_references_of_the_file_are_no_answers(folder, monkeypatch):
+    """A check cell that runs again without the cell of the answer says so, and stores nothing."""
+    monkeypatch.setattr(sys, "meta_path", [importing.Finder(), *sys.meta_path])
+    assert check(importlib.import_module("my_vit").gelu).is_reference and results.load() == {}
+    write(folder, SOLVED, "gelu")
+    assert check(importlib.import_module("my_vit").gelu).passed
+
+
 def test_import_follows_each_version(folder, capsys, monkeypatch):
     """Also from another folder, and after a rewrite of equal size within the same second."""
     monkeypatch.setattr(sys, "meta_path", [importing.Finder(), *sys.meta_path])

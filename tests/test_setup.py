@@ -23,7 +23,7 @@ COMES_WITH |= {"pillow": "torchvision", "huggingface_hub": "timm", "vit_pytorch"
 COMES_WITH |= dict.fromkeys(("ipython", "psutil", "traitlets"), "ipykernel")
 COMES_WITH |= {"dask": "distributed", "docutils": "myst-nb", "sphinx": "myst-nb"}
 # our own files, which tests import beside each other
-OWN = {"vitedu", *(path.stem for path in (ROOT / "tests").iterdir())}
+OWN = {"vitedu", "my_vit", *(path.stem for path in (ROOT / "tests").iterdir())}
 
 # A Python that writes down what it is asked, and says that it is new enough.
 FAKE_PYTHON = """#!/bin/sh

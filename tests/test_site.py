@@ -394,5 +394,5 @@ class TestInChromium:
     def test_without_a_voice_there_are_no_controls(self, page, script):
         """And nothing breaks."""
         opened = page("01_patches", scripts=[script])
-        opened.locator("article h1").wait_for()
+        opened.locator("article h1").first.wait_for()
         assert opened.locator(".listen").count() == 0

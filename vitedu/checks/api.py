@@ -23,6 +23,7 @@ from vitedu.course.pipeline import pipeline_html
 from vitedu.course.references import solution_source
 from vitedu.course.stub_text import stub_text
 from vitedu.exporting.export import export_model, keep
+from vitedu.exporting.importing import is_reference
 
 __all__ = [
     "Report",
@@ -113,7 +114,7 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     if not isinstance(seed, int):
         return _refusal(name, answer, f"seed must be an integer (got {_short_repr(seed)})")
     checker = find_checker(name)
-    if is_registered_reference(name, answer):
+    if is_registered_reference(name, answer) or is_reference(answer, name):
         return Report(name, reference=checker.reference, answer=answer).set_reference()
     return judge_answer(checker, answer, int(seed))
 

@@ -339,7 +339,7 @@ class Report:
         return (
             f'<div style="border-left:4px solid {colour};padding:.2em .8em;margin:.2em 0">'
             f"<b>{html.escape(self.head)}</b>{picture if self.picture else ''}{view}"
-            f"{'' if self.passed else hints_html(self.exercise)}</div>"
+            f"{hints_html(self.exercise) if self.max_points and not self.passed else ''}</div>"
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:

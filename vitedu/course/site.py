@@ -31,6 +31,8 @@ from vitedu.plots.explorer import WIDGET
 STATIC = Path(__file__).parent / "site_static"
 SUMMARY = "summary-figure"  # the cell of notebook 04 whose figure sums up the training run
 SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
+ANCHOR = re.compile(r"\]\(#([^)]+)\)")  # a link to a heading of the same notebook
+WORDS = "words.md"  # beside the notebooks: what they mean by their words
 MIN_LETTERS = 20  # letters without spaces; a shorter line of a reference gives nothing away
 
 SETTINGS: dict[str, Any] = {
@@ -143,7 +145,7 @@ def write_site(
     with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
         source, trees, warnings = Path(work, "source"), Path(work, "trees"), io.StringIO()
         source.mkdir()
-        for name, text in source_files(pages, instructor).items():
+        for name, text in source_files(pages, instructor, paths[0].with_name(WORDS)).items():
             (source / name).write_bytes(text)
         app = Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings)
         app.build()
@@ -206,6 +208,10 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
     result.cells = []
     for cell, solved_cell in zip(copy.deepcopy(student.cells), run.cells, strict=True):
         result.cells.append(cell)
+        if cell.cell_type == "markdown":  # Sphinx names headings in small letters and without signs
+            cell.source = ANCHOR.sub(
+                lambda link: "](#" + re.sub(r"[^\w-]", "", link[1].lower()) + ")", cell.source
+            )
         if cell.cell_type == "code":
             cell.outputs = copy.deepcopy(solved_cell.outputs)
             for output in cell.outputs:
@@ -243,8 +249,10 @@ def write_note(notebook: NotebookNode, instructor: bool) -> str:
     return NOTE.format(profile=profile, quick=quick, answers=answers)
 
 
-def source_files(pages: Mapping[str, NotebookNode], instructor: bool) -> dict[str, bytes]:
-    """Give the files that Sphinx reads: notebooks, questions, the front page and its figure."""
+def source_files(
+    pages: Mapping[str, NotebookNode], instructor: bool, words: Path
+) -> dict[str, bytes]:
+    """Give the files that Sphinx reads: notebooks, questions, words, the front page, its figure."""
     files = {f"{name}.ipynb": nbformat.writes(notebook) for name, notebook in pages.items()}
     questions, rows, figure = [], [], ""
     for name, notebook in pages.items():
@@ -261,6 +269,9 @@ def source_files(pages: Mapping[str, NotebookNode], instructor: bool) -> dict[st
                 output = cell.outputs[-1]
                 files["training_run.png"] = base64.b64decode(output.data["image/png"])
                 figure = FIGURE.format(alt=alt_text(output), title=title, name=name)
+    if words.exists():
+        files[WORDS] = words.read_text(encoding="utf-8")
+        questions.append(words.stem)
     files["index.md"] = FRONT.format(
         note=write_note(next(iter(pages.values())), instructor),
         rows="\n".join(rows),

@@ -61,7 +61,8 @@ def race(
 
     Args:
         path: the file, with ``ViTConfig``, ``VisionTransformer``, ``normalise_pixels`` and
-            ``train_and_measure`` as ``vitedu export`` writes them.
+            ``train_and_measure`` as ``vitedu export`` writes them. ``EPOCHS``, if it is there, is
+            how many epochs this is told; else two.
         budget: multiply-accumulates; default ``BUDGET``.
         name: whose it is; default the login.
         out: default ``race.jsonl`` beside the file.

@@ -23,14 +23,14 @@ DATA = "cifar10"
 PRESET = "vit_pico_patch4_32"
 COMMON = {"epochs": 1, "batch_size": 64, "weight_decay": 0.1, "crop_padding": None}
 CROPS = {"crop_padding": 1}
-ADAMW, MUON = (0.0005, 0.001, 0.002, 0.004), (0.001, 0.002, 0.004, 0.008, 0.016)
+ADAMW, MUON = (0.00025, 0.0005, 0.001, 0.002, 0.004), (0.001, 0.002, 0.004, 0.008, 0.016)
 CONSTANT, SCHEDULE = "AdamW, constant rate", "AdamW, schedule, crops"
 BEST = "Muon, schedule, crops"
 RATES: dict[str, Arms] = {  # recipe -> its arms, one a rate
     CONSTANT: {
-        f"{CONSTANT}, {lr:g}": {"lr": lr, "final_lr": lr, "warmup_share": 0.0} for lr in ADAMW[:3]
+        f"{CONSTANT}, {lr:g}": {"lr": lr, "final_lr": lr, "warmup_share": 0.0} for lr in ADAMW[:4]
     },
-    SCHEDULE: {f"{SCHEDULE}, {lr:g}": {"lr": lr, **CROPS} for lr in ADAMW},
+    SCHEDULE: {f"{SCHEDULE}, {lr:g}": {"lr": lr, **CROPS} for lr in ADAMW[1:]},
     BEST: {f"{BEST}, {lr:g}": {"lr": lr, "optimizer": "muon", **CROPS} for lr in MUON},
 }
 ARMS: Arms = {name: COMMON | own for arms in RATES.values() for name, own in arms.items()}
