@@ -384,7 +384,7 @@ class TestInChromium:
             opened.evaluate("finish()")
         texts = [text for _, text in opened.evaluate("said")][4:]
         assert "All that stands under More" in texts[-1]  # the section's last paragraph
-        assert not [text for text in texts if "hint(" in text or "import" in text]  # no code
+        assert not [text for text in texts if "report =" in text or "import" in text]  # no code
 
     @pytest.mark.parametrize(
         "script",
