@@ -107,5 +107,7 @@ def test_unknown_names_and_fused_encoders_are_refused(tmp_path):
     """One line each; the last block of a fused encoder would leave no patch to decode."""
     with pytest.raises(ValueError, match=f"no model 'cnn'.*{CNN}"):
         pretrain("cnn", tmp_path)
+    with pytest.raises(ValueError, match="epochs must be positive"):
+        pretrain(CNN, tmp_path, epochs=0, data=load_data(limit=1, held_out=10))
     with pytest.raises(ValueError, match="fused=False"):
         MaskedAutoencoder(build_model(preset("vit_pico_patch4_32", fused=True)))

@@ -89,8 +89,9 @@ def test_bad_input_is_one_line(place):
     (place / "other.py").write_text("x = 1")
     with pytest.raises(ValueError, match="lacks ViTConfig, .*vitedu export"):
         race(place / "other.py")
-    with pytest.raises(ValueError, match="budget must be positive"):
-        race(place / "my_vit.py", budget=-1)
+    for budget in (0, -1):
+        with pytest.raises(ValueError, match="budget must be positive"):
+            race(place / "my_vit.py", budget=budget)
     with pytest.raises(ValueError, match="no line of a race"):
         race_table(place)
     (place / "race.jsonl").write_text("{")

@@ -63,7 +63,7 @@ def pretrain(name: str, out: Path, *, epochs: int | None = None, data: Data | No
     """
     if name not in EPOCHS:
         raise ValueError(f"no model {name!r} to pre-train. Choices: {', '.join(EPOCHS)}.")
-    data, epochs = data or load_data(), epochs or EPOCHS[name]
+    data, epochs = data or load_data(), EPOCHS[name] if epochs is None else epochs
     shape = {"width": 32} if name == CNN else asdict(preset("vit_pico_patch4_32"))
     config = replace(CNN_RECIPE if name == CNN else LABEL_FREE, epochs=epochs)
     description = {

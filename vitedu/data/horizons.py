@@ -19,7 +19,7 @@ def horizons(data: Data | str) -> dict[str, float]:
     """Give accuracies on test images that a run on these images can be compared with.
 
     Only ``"cifar10"`` has any, for numbers of other images would mislead: a linear layer, a small
-    CNN, the textbook model after hours. They are means over seeds, in [0, 1], by what they are.
+    CNN, the shipped textbook model. They are means over seeds, in [0, 1], by what they are.
     What is not shipped is left out.
 
     Example:

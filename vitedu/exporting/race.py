@@ -70,7 +70,8 @@ def race(
     Raises:
         ValueError: the file was measured before with this budget, or lacks a name.
     """
-    text, budget = Path(path).read_text(encoding="utf-8"), budget or BUDGET
+    text = Path(path).read_text(encoding="utf-8")
+    budget = BUDGET if budget is None else budget
     if not budget > 0:
         raise ValueError(f"budget must be positive (got {budget}).")
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -46,5 +46,5 @@ def show_climb(
         ax.text(*place, f"{name} {accuracy:.0%}", **look)
     ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
     ax.set(xlim=(0, 100), ylim=(len(rows) - 0.4, -1.7 if horizons else -0.6))
-    ax.set_xlabel("validation accuracy (%); in brackets the gain over the row above; a dot a seed")
+    ax.set_xlabel("validation accuracy (%), grey lines: test; in brackets the gain; a dot a seed")
     return fig
