@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from boxed_code import FILES, ask, frame
 
-from vitedu.grading.box import conversation, isolation, launch, levels
+from vitedu.grading.box import canary, conversation, isolation, launch, levels, seccomp
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.isolation import Box, open_box
 from vitedu.grading.box.levels import BREACHES, Isolation, IsolationError
@@ -86,7 +86,8 @@ def test_canary_outside_a_box_can_do_everything(tmp_path):
     (tmp_path / "decoy").touch()
     with levels.ProbeTargets() as bait:
         needed = [str(tmp_path / "missing")]
-        plan = {**bait.plan(), "needed": needed, "decoy": str(tmp_path / "decoy"), "memory_mb": 1}
+        plan = {**bait.plan(), "needed": needed, "decoy": str(tmp_path / "decoy")}
+        plan |= {"memory_mb": 1, "most": 10_000}
         with subprocess.Popen(words, stdin=pipe, stdout=pipe, cwd=tmp_path) as child:
             stop = threading.Timer(60, child.kill)
             stop.start()
@@ -101,6 +102,12 @@ def test_canary_outside_a_box_can_do_everything(tmp_path):
                 os.kill(pid, signal.SIGKILL)
     assert reply.pop("needs") == needed[0] and reply.pop("count") > 300
     assert {name for name, evidence in reply.items() if not evidence} == set()
+    lines = [line.partition(": ")[2] for line in canary.TRIES.strip().splitlines()]
+    assert [line for line in lines if line not in str(reply)] == []
+    refused = {*seccomp.REFUSED_CALLS, *canary.FORBIDDEN} - set(reply["kernel"].split("; "))
+    if os.geteuid() == 0:  # a kernel may be built without modules and ports
+        without = {name for name in refused if re.search("module|kexec|iop", name)}
+        assert refused - without == canary.UNSAFE_CALLS
     assert set(reply) == set(BREACHES)
     assert [path.name for path in tmp_path.iterdir()] == ["decoy"]
 
@@ -126,9 +133,8 @@ class Matrix:
     __matmul__ = lambda self, other: self
 ones = lambda *shape: Matrix()
 set_num_threads = lambda number: None
-__version__ = "0"
 """,
-    "numpy/__init__.py": "__version__ = '0'",
+    "numpy/__init__.py": "",
     "numpy/random.py": "seed = lambda number: None",
 }
 
@@ -155,7 +161,6 @@ def light_box(monkeypatch):
 
         monkeypatch.setattr(isolation, "plan_launch", plan)
         monkeypatch.setattr(isolation, "write_view", write_without)
-        monkeypatch.setattr(Box, "_verify_versions", lambda *_: None)
         return Box(SMALL, {**FILES, **STAND_INS})
 
     return open_light
@@ -290,7 +295,8 @@ import os; out = os.utime({__file__!r})
 out = open({__file__!r}).read()
 out = open({str(levels.PACKAGE / "patches.py")!r}).read()
 """.strip().splitlines()
-DENIED = ("PermissionError", "FileNotFoundError", "not allowed to raise", "cannot be opened")
+DENIED = ("PermissionError", "FileNotFoundError", "not allowed to raise")
+DENIED += ("Permission denied",)
 
 
 @pytest.mark.parametrize("code", REFUSED)
@@ -325,20 +331,6 @@ def test_worker_is_the_python_and_torch_of_the_grader(worker):
 
     code = "import sys, torch; out = (sys.base_prefix, sys.version, torch.__version__)"
     assert ask(worker, code) == repr((sys.base_prefix, sys.version, torch.__version__))
-
-
-def test_another_python_inside_is_refused(box):
-    """A silent fall back to the system's Python would grade with another torch."""
-    import torch
-
-    good = {"prefix": sys.base_prefix, "python": list(sys.version_info[:3]), "threads": 1}
-    good["torch_file"] = torch.__file__
-    box._verify_versions(good)
-    for change in ({"prefix": "/elsewhere"}, {"torch_file": "/usr/torch"}, {"python": [3, 9, 0]}):
-        with pytest.raises(IsolationError, match="another Python or torch"):
-            box._verify_versions({**good, **change})
-    with pytest.raises(IsolationError, match="4 threads"):
-        box._verify_versions({**good, "threads": 4})
 
 
 @pytest.mark.parametrize("name", ["timm", "torchvision", "scipy"])

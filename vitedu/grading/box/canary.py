@@ -2,8 +2,8 @@
 
 Role: ``main``, which the fork server runs in the box instead of a worker. It reports what it
 could do, with evidence; ``levels`` turns that into the level. A successful try does no damage:
-files of the grader stay as they are, those made to be tried are worthless, and signals have number
-0. Standard library only.
+what the grader needs is set to what it is, the rest is worthless, and signals have number 0.
+Standard library only.
 """
 
 import array
@@ -13,52 +13,133 @@ import fcntl
 import json
 import mmap
 import os
-import resource
+import resource  # noqa: F401 - for TRIES, as stat
 import signal
 import socket
-import stat
+import stat  # noqa: F401
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 from vitedu.grading.box import linux, seccomp
 from vitedu.grading.box.limits import MB
 
+# What to try: one expression a line, with each of the named targets as ``it``. ``new`` is a path
+# beside it at which nothing is.
+TRIES = """
+files, readable: read(it)
+files, links: os.readlink(it)
+files, folders: os.listdir(it)
+references, references: read(it)
+network, ports: open_socket("AF_INET").connect(("127.0.0.1", it))
+network, sockets: open_socket("AF_UNIX").connect(it.encode())
+network, families: open_socket(it)
+network, families: open_socket(it, socket.SOCK_DGRAM)
+network, once: [end.close() for end in socket.socketpair()]
+write, folders: make(it + "/vitedu-canary")
+write, places: make(it + "/vitedu-canary")
+write, changeable: close(os.open(it, os.O_WRONLY))
+write, changeable: os.truncate(it, os.stat(it).st_size)
+write, changeable: os.chmod(it, stat.S_IMODE(os.stat(it).st_mode))
+write, changeable: os.utime(it, ns=(os.stat(it).st_atime_ns, os.stat(it).st_mtime_ns))
+write, changeable: set_attributes(it)
+write, changeable: take_lease(it)
+write, worthless: close(os.open(it, os.O_RDONLY | os.O_TRUNC))
+write, worthless: os.chown(it, os.getuid(), os.getgid())
+write, worthless: os.setxattr(it, "user.a", b"")
+write, worthless: os.mkdir(new)
+write, worthless: os.rmdir(new)
+write, worthless: os.symlink("/", new)
+write, worthless: os.unlink(new)
+write, worthless: os.link(it, new)
+write, worthless: os.rename(new, new + "2")
+write, worthless: os.unlink(new + "2")
+processes, processes: os.kill(it, 0)
+processes, others: read_memory(it)
+processes, others: resource.prlimit(it, resource.RLIMIT_NOFILE)
+processes, others: os.setpriority(os.PRIO_PROCESS, it, os.getpriority(os.PRIO_PROCESS, it))
+processes, others: os.sched_setaffinity(it, os.sched_getaffinity(it))
+processes, others: close(os.pidfd_open(it))
+children, children: fork()
+children, once: os.posix_spawn(sys.executable, [sys.executable, "-c", "0"], {})
+disk, own: make(it + "/filler")
+disk, own: close(os.open(it, os.O_WRONLY | os.O_TMPFILE))
+disk, own: os.rmdir(os.mkdir(it + "/folder") or it + "/folder")
+"""
 REFUSALS = (errno.EPERM, errno.EACCES, errno.ENOSYS)
-UNSAFE = {"fork", "vfork", "vhangup"}  # calls that do something whatever their arguments are
-GET_FLAGS, SET_FLAGS = 0x80086601, 0x40086602  # attributes of a file, such as "cannot be changed"
-LEASE, GROWS_DOWN, NAMELESS = 1024, 0x100, 0x410001
+# calls of the table that do something whatever their arguments are
+UNSAFE_CALLS = {"fork", "vfork", "vhangup"}
+# what a refused or decided call would do -> its name and arguments
+FORBIDDEN = {
+    "io_uring": ("io_uring_setup", 0, 0),
+    "a user namespace": ("unshare", 1 << 28),
+    "a keyring": ("keyctl", 0, -3, 1),
+    "shared memory": ("shmget", 0, 0, 0),
+    "signals to the parent": ("fcntl", 0, 8, os.getppid()),
+    "life after the parent": ("prctl", 1, 0),
+}
+GET_ATTRIBUTES, SET_ATTRIBUTES, LEASE, GROWS_DOWN = 0x80086601, 0x40086602, 1024, 0x100
 THREAD, STACK = 0x50F00, 16384  # what a thread shares with its process; bytes of its stack
-NUM_CHILDREN = 64
-TRIED: list[str] = []
-KEPT: dict[str, object] = {}  # memory that threads use
+KEPT: dict[str, Any] = {}  # memory that threads use
 
-Tries = Iterator[tuple]  # what is tried, an action, its arguments
+close = os.close
 
 
 def main(requests: int, replies: int) -> None:
     """Read what to try and reply with what worked; then try to take too much memory, and reply."""
     length = int.from_bytes(os.read(requests, 8), "little")
     plan = json.loads(os.read(requests, length))
-    results = {"needs": ", ".join(path for path in plan["needed"] if not works(path, read, path))}
-    for name, list_tries in TRIES.items():
-        results[name] = ", ".join(
-            [what for what, *action in list_tries(plan) if works(what, *action)][:8]
-        )
-    results["kernel"] = ", ".join(find_open_calls()[:8])
-    results["threads"] = start_threads(plan["many"])
-    results["count"] = len(TRIED)
-    send_reply(replies, results)
+    targets = list_targets(plan)
+    results: dict[str, list[str]] = {}
+    lines = [line.partition(": ") for line in TRIES.strip().splitlines()]
+    tries = [(*head.split(", "), text) for head, _, text in lines]
+    count = 0
+    for name, target, text in tries:
+        code = compile(text, text, "eval")
+        for it in targets[target]:
+            count += 1
+            if works(eval, code, {**globals(), "it": it, "new": f"{it}-new"}):
+                results.setdefault(name, []).append(f"{text}, it = {it}")
+    results["needs"] = [path for path in plan["needed"] if not works(read, path)]
+    open_calls, num_calls = find_open_calls()
+    results |= {"kernel": open_calls, "threads": start_threads(plan["many"])}
+    reply = {name: "; ".join(found[: plan["most"]]) for name, found in results.items()}
+    send_reply(replies, {**reply, "count": count + num_calls + 1})
     os.read(requests, 1)
     send_reply(replies, {"memory": take_memory(plan["memory_mb"])})
 
 
-def works(what: str, action: Callable, *arguments) -> bool:
+def list_targets(plan: dict) -> dict[str, list]:
+    """Give what each try is made with."""
+    process = f"/proc/{plan['parent']}/"
+    others = sorted({plan["parent"], os.getppid()} - {os.getpid(), 0})
+    worthless = [*plan["files"], plan["decoy"]]
+    secrets = [process + name for name in ("environ", "maps", "mem", "cmdline")]
+    return {
+        "once": [0],
+        "readable": [*plan["files"], *secrets, "/etc/passwd", "/proc/self/maps"],
+        "links": [process + name for name in ("exe", "cwd", "root")],
+        "folders": [*plan["folders"], "/", "/proc"],
+        "references": plan["references"],
+        "ports": [plan["port"]],
+        "sockets": [plan["socket"]],
+        "families": ["AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"],
+        "places": ["/dev/shm", "/var/tmp", *sys.path],
+        "worthless": worthless,
+        "changeable": [*worthless, *plan["needed"]],
+        "others": others,
+        "processes": [*others, -1],
+        "children": list(range(64)),
+        "own": [".", os.environ.get("TMPDIR", "."), os.environ.get("HOME", ".")],
+    }
+
+
+def works(action: Callable, *arguments) -> bool:
     """Try an action; tell whether it was possible."""
-    TRIED.append(what)
     try:
         action(*arguments)
-    except (OSError, ValueError, AttributeError, RuntimeError):
+    except (OSError, ValueError, AttributeError):
         return False
     return True
 
@@ -69,104 +150,24 @@ def send_reply(fd: int, data: dict) -> None:
     os.write(fd, len(text).to_bytes(8, "little") + text)
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
-def read_files(plan: dict) -> Tries:
-    """Read files of the grader and of its process, and list its folders."""
-    process = f"/proc/{plan['parent']}"
-    names = [f"{process}/{name}" for name in ("environ", "maps", "mem", "cmdline")]
-    for path in (*names, *plan["files"], "/etc/passwd", "/proc/self/maps"):
-        yield path, read, path
-    for name in ("exe", "cwd", "root"):
-        yield f"{process}/{name}", os.readlink, f"{process}/{name}"
-    for path in (*plan["folders"], "/", "/proc"):
-        yield f"list of {path}", os.listdir, path
-
-
-def read_references(plan: dict) -> Tries:
-    """Read the references."""
-    for path in plan["references"]:
-        yield path, read, path
-
-
-def change_files(plan: dict) -> Tries:
-    """Make, change and remove files outside; what is not worthless is set to what it is."""
-    name = f"vitedu-canary-{os.getpid()}"
-    for folder in (*plan["folders"], "/", "/dev/shm", "/var/tmp", *sys.path):
-        yield folder, make_file, os.path.join(folder, name)
-    worthless = [*plan["files"], plan["decoy"]]
-    for path in (*worthless, *plan["needed"]):
-        for change in (open_to_write, set_length, set_mode, set_times, set_attributes, take_lease):
-            yield f"{change.__name__} {path}", change, path
-    for path in worthless:
-        other, nowhere = f"{path}-{name}", os.path.join(os.path.dirname(path), name)
-        yield f"truncated {path}", open_to_write, path, os.O_RDONLY | os.O_TRUNC
-        yield f"owner of {path}", os.chown, path, os.getuid(), os.getgid()
-        yield f"extended attribute of {path}", os.setxattr, path, "user.a", b""
-        yield f"folder {other}", os.mkdir, other
-        yield f"no folder {other}", os.rmdir, other
-        yield f"symbolic link {other}", os.symlink, "/", other
-        yield f"no link {other}", os.unlink, other
-        yield f"link {other}", os.link, path, other
-        yield f"new name {nowhere}", os.rename, other, nowhere
-        yield f"without {nowhere}", os.unlink, nowhere
-
-
-def fill_disk(plan: dict) -> Tries:
-    """Make files where the worker runs; one is enough, because nothing counts them."""
-    for folder in dict.fromkeys([".", *map(os.environ.get, ("TMPDIR", "HOME"))]):
-        if folder:
-            yield f"a file in {folder}", make_file, os.path.join(folder, "filler")
-            yield f"a file without a name in {folder}", open_to_write, folder, NAMELESS
-            yield f"a folder in {folder}", make_folder, os.path.join(folder, "filler")
-
-
 def read(path: str) -> None:
     """Read the beginning of a file."""
     with open(path, "rb") as file:
         file.read(1)
 
 
-def make_file(path: str) -> None:
+def make(path: str) -> None:
     """Make a file, and remove it again."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     os.unlink(path)
-
-
-def make_folder(path: str) -> None:
-    """Make a folder, and remove it again."""
-    os.mkdir(path)
-    os.rmdir(path)
-
-
-def open_to_write(path: str, flags: int = os.O_WRONLY) -> None:
-    """Open a file and write nothing."""
-    os.close(os.open(path, flags, 0o600))
-
-
-def set_length(path: str) -> None:
-    """Cut a file where it ends."""
-    os.truncate(path, os.stat(path).st_size)
-
-
-def set_mode(path: str) -> None:
-    """Set the mode of a file to what it is."""
-    os.chmod(path, stat.S_IMODE(os.stat(path).st_mode))
-
-
-def set_times(path: str) -> None:
-    """Set the times of a file to what they are."""
-    now = os.stat(path)
-    os.utime(path, ns=(now.st_atime_ns, now.st_mtime_ns))
 
 
 def set_attributes(path: str) -> None:
     """Set the attributes of a file, such as that it cannot be changed, to what they are."""
     flags = array.array("l", [0])
     with open(path, "rb") as file:
-        fcntl.ioctl(file, GET_FLAGS, flags)
-        fcntl.ioctl(file, SET_FLAGS, flags)
+        fcntl.ioctl(file, GET_ATTRIBUTES, flags)
+        fcntl.ioctl(file, SET_ATTRIBUTES, flags)
 
 
 def take_lease(path: str) -> None:
@@ -175,42 +176,11 @@ def take_lease(path: str) -> None:
         fcntl.fcntl(file, LEASE, fcntl.F_RDLCK)
 
 
-# --- the network and other processes --------------------------------------------------------------
-
-
-def reach_network(plan: dict) -> Tries:
-    """Reach the grader's port and its socket, and open sockets of other kinds."""
-    yield "a port of the grader", connect, "AF_INET", ("127.0.0.1", plan["port"])
-    yield "a socket of the grader", connect, "AF_UNIX", plan["socket"].encode()
-    for family in ("AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"):
-        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-            yield f"a socket {family}", open_socket, family, kind
-    yield "a pair of sockets", lambda: [end.close() for end in socket.socketpair()]
-
-
-def connect(family: str, address: object) -> None:
-    """Connect to a socket of the grader."""
-    with socket.socket(getattr(socket, family)) as end:
-        end.settimeout(2)
-        end.connect(address)
-
-
-def open_socket(family: str, kind: int) -> None:
+def open_socket(family: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
     """Open a socket."""
-    socket.socket(getattr(socket, family), kind).close()
-
-
-def reach_processes(plan: dict) -> Tries:
-    """Reach the grader's process, the parent of this one, and all."""
-    others = sorted({plan["parent"], os.getppid()} - {os.getpid(), 0})
-    for pid in (*others, -1):
-        yield f"signal to {pid}", os.kill, pid, 0
-    for pid in others:
-        yield f"memory of {pid}", read_memory, pid
-        yield f"limits of {pid}", lambda pid=pid: resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        yield f"priority of {pid}", set_priority, pid
-        yield f"cores of {pid}", set_cores, pid
-        yield f"handle of {pid}", open_handle, pid
+    opened = socket.socket(getattr(socket, family), kind)
+    opened.settimeout(2)
+    return opened
 
 
 def read_memory(pid: int) -> None:
@@ -224,31 +194,8 @@ def read_memory(pid: int) -> None:
             raise
 
 
-def set_priority(pid: int) -> None:
-    """Set the priority of a process to what it is."""
-    os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid))
-
-
-def set_cores(pid: int) -> None:
-    """Set the cores of a process to what they are."""
-    os.sched_setaffinity(pid, os.sched_getaffinity(pid))
-
-
-def open_handle(pid: int) -> None:
-    """Open a handle of a process."""
-    os.close(os.pidfd_open(pid))
-
-
-def start_children(plan: dict) -> Tries:
-    """Start processes that try to outlive this one; they keep its pipes open."""
-    for _ in range(NUM_CHILDREN):
-        yield "a process", fork
-    words = [sys.executable, "-c", "0"]
-    yield "another program", os.posix_spawn, words[0], words, {}
-
-
 def fork() -> None:
-    """Start a process in a session of its own."""
+    """Start a process in a session of its own that tries to outlive this one, with its pipes."""
     if not os.fork():
         os.setsid()
         signal.alarm(20)
@@ -256,21 +203,7 @@ def fork() -> None:
         os._exit(0)
 
 
-TRIES: dict[str, Callable[[dict], Tries]] = {
-    "files": read_files,
-    "references": read_references,
-    "network": reach_network,
-    "write": change_files,
-    "processes": reach_processes,
-    "children": start_children,
-    "disk": fill_disk,
-}
-
-
-# --- the kernel, threads and memory ---------------------------------------------------------------
-
-
-def find_number(name: str) -> int | None:
+def find_number(name: str) -> Any:
     """Return the number of a call on this machine, None if it has no such call.
 
     Raises:
@@ -284,33 +217,26 @@ def find_number(name: str) -> int | None:
     return table[name][seccomp.MACHINES[machine][0]]
 
 
-def find_open_calls() -> list[str]:
+def find_open_calls() -> tuple[list[str], int]:
     """Make every refused call, with arguments that are never right; list those that get that far.
 
     A refused call fails as forbidden, another one because its arguments are wrong.
+
+    Returns:
+        (names of the open ones, how many were made)
     """
-    calls = [(name, name, *[-1] * 6) for name in (*seccomp.REFUSED_CALLS, *seccomp.OLD_FORM)]
-    calls += [
-        ("io_uring", "io_uring_setup", 0, 0),
-        ("a user namespace", "unshare", 1 << 28),
-        ("a keyring", "keyctl", 0, -3, 1),
-        ("signals to the parent", "fcntl", 0, 8, os.getppid()),
-        ("life after the parent", "prctl", 1, 0),
-    ]
+    names = {*seccomp.REFUSED_CALLS, *seccomp.OLD_FORM} - UNSAFE_CALLS
+    calls: dict[str, tuple[Any, ...]] = {**{name: (name, *[-1] * 6) for name in names}, **FORBIDDEN}
     try:
-        return [
-            what for what, name, *words in calls if name not in UNSAFE and is_open(name, *words)
-        ]
+        numbers = {what: find_number(name) for what, (name, *_) in calls.items()}
     except OSError as error:
-        return [str(error)]
+        return [str(error)], 0
+    known = [what for what, number in numbers.items() if number is not None]
+    return [what for what in known if is_open(numbers[what], *calls[what][1:])], len(known)
 
 
-def is_open(name: str, *words: int) -> bool:
+def is_open(number: int, *words: int) -> bool:
     """Make a call; tell whether the kernel looked at its arguments."""
-    number = find_number(name)
-    if number is None:
-        return False
-    TRIED.append(name)
     try:
         linux.system_call(number, *words)
     except OSError as error:
@@ -318,9 +244,8 @@ def is_open(name: str, *words: int) -> bool:
     return True
 
 
-def start_threads(many: int) -> str:
+def start_threads(many: int) -> list[str]:
     """Start threads that wait, each with the least memory, until no more start."""
-    TRIED.append("threads")
     libc = ctypes.CDLL(None)
     stack = KEPT["stack"] = ctypes.create_string_buffer(STACK * (many + 1))
     for number in range(many):
@@ -329,18 +254,19 @@ def start_threads(many: int) -> str:
             not hasattr(libc, "clone")
             or libc.clone(libc.pause, ctypes.c_void_p(end), THREAD, 0) < 0
         ):
-            return ""
-    return f"{many} threads"
+            return []
+    return [f"{many} threads"]
 
 
 def take_memory(memory_mb: int) -> str:
     """Take and touch memory: a page that no limit counts, then more than allowed."""
-    size = (memory_mb + 512) * MB
-    kinds = [(mmap.MAP_SHARED, mmap.PAGESIZE), (mmap.MAP_PRIVATE | GROWS_DOWN, mmap.PAGESIZE)]
-    for kind, num_bytes in (*kinds, (mmap.MAP_SHARED, size), (mmap.MAP_PRIVATE, size)):
+    size, page = (memory_mb + 512) * MB, mmap.PAGESIZE
+    shared, private = (kind | mmap.MAP_ANONYMOUS for kind in (mmap.MAP_SHARED, mmap.MAP_PRIVATE))
+    kinds = [(shared, page), (private | GROWS_DOWN, page), (shared, size), (private, size)]
+    for kind, num_bytes in kinds:
         try:
-            with mmap.mmap(-1, num_bytes, kind | mmap.MAP_ANONYMOUS) as block:
-                for start in range(0, num_bytes, mmap.PAGESIZE):
+            with mmap.mmap(-1, num_bytes, kind) as block:
+                for start in range(0, num_bytes, page):
                     block[start] = 1
         except (OSError, ValueError, MemoryError):
             continue

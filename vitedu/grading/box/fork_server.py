@@ -5,10 +5,10 @@ reads what an answer writes, and ends when its control socket is closed. It runs
 library, torch and numpy only. ``confinement`` restricts it, and a forked worker further, before an
 answer runs.
 
-Protocol, with one JSON line each way at a time: the parent sends the set-up and receives ``hello``.
-For each worker it then sends a task with the worker's descriptors (requests, replies, output and
-status). On the status socket it reads which restrictions the worker
-has (``restrictions``) or why it did not start, and at last how it ended. A byte on that socket, or
+Protocol, with one JSON line each way at a time: the parent sends the set-up and receives how many
+threads there are. For each worker it then sends a task with the worker's descriptors (requests,
+replies, output and status). On the status socket it reads which restrictions the worker has
+(``restrictions``) or why it did not start, and at last how it ended. A byte on that socket, or
 closing it, kills the worker.
 """
 
@@ -33,7 +33,7 @@ MAX_FILES = 4096  # descriptors of this process; a worker closes all except its 
 
 
 def serve(control_fd: str) -> None:
-    """Load torch, send ``hello``, and fork workers until the parent closes the control socket."""
+    """Load torch, say so, and fork workers until the parent closes the control socket."""
     control = socket.socket(fileno=int(control_fd))
     if sys.platform == "linux":
         linux.prctl(linux.DEATH_SIGNAL, signal.SIGKILL)
@@ -43,10 +43,11 @@ def serve(control_fd: str) -> None:
     setup, _ = receive(control)
     if setup is None:
         return
-    hello = load_libraries(setup["hidden_libraries"]) if setup["forks"] else {}
+    threads = 0
     if setup["forks"]:
+        threads = load_libraries(setup["hidden_libraries"])
         prepare(setup)
-    send(control, {"hello": hello})
+    send(control, {"threads": threads})
     ForkServer(setup, control).run()
 
 
@@ -66,19 +67,17 @@ def hide_libraries(names: list[str]) -> None:
     sys.meta_path[:] = [OtherFiles if finder is PathFinder else finder for finder in sys.meta_path]
 
 
-def load_libraries(hidden_libraries: list[str]) -> dict:
-    """Import what every worker needs, and return the versions of Python, torch and numpy.
+def load_libraries(hidden_libraries: list[str]) -> int:
+    """Import what every worker needs, and return the number of threads, 0 if that is not known.
 
     Args:
         hidden_libraries: libraries to hide, from torch as well.
     """
     hide_libraries(hidden_libraries)
-    import numpy
     import torch
 
-    for name in TASKS.values():
+    for name in (*TASKS.values(), "numpy.random"):
         importlib.import_module(name)
-    importlib.import_module("numpy.random")
     torch.set_num_threads(1)
     torch.ones(2, 2) @ torch.ones(2, 2)  # the first product initialises the library
     for name in TASKS.values():
@@ -90,14 +89,7 @@ def load_libraries(hidden_libraries: list[str]) -> dict:
     if sys.platform == "linux":
         linux.use_huge_pages()
     tasks = Path("/proc/self/task")
-    return {
-        "prefix": sys.base_prefix,
-        "python": list(sys.version_info[:3]),
-        "torch": torch.__version__,
-        "torch_file": torch.__file__,
-        "numpy": numpy.__version__,
-        "threads": len(list(tasks.iterdir())) if tasks.exists() else None,
-    }
+    return len(list(tasks.iterdir())) if tasks.exists() else 0
 
 
 class ForkServer:

@@ -16,7 +16,6 @@ import random
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from vitedu.grading.box.conversation import Worker, WorkerTrouble
+from vitedu.grading.box.fork_server import receive, send
 from vitedu.grading.box.launch import USERS, plan_launch
 from vitedu.grading.box.levels import PACKAGE, Isolation, IsolationError, measure_isolation
 from vitedu.grading.box.limits import Limits
@@ -176,45 +176,16 @@ class Box:
 
         with child_end:
             self._process, self._control = self._launcher.submit(popen).result(), control
-        try:
-            hello = self._send_setup(control)
-        except OSError as error:
+        control.settimeout(LOAD_SECONDS)
+        send(control, self._plan.setup)
+        loaded, _ = receive(control)
+        control.settimeout(START_SECONDS)
+        if loaded is None:
             self._stop()
             errors = messages.read_text("utf-8", "replace").strip().splitlines()
-            raise IsolationError(errors[-1] if errors else f"it did not start: {error}") from None
-        self._verify_versions(hello)
-
-    def _send_setup(self, control: socket.socket) -> dict:
-        """Send the set-up and wait until everything is loaded."""
-        control.settimeout(LOAD_SECONDS)
-        control.sendall(json.dumps(self._plan.setup).encode() + b"\n")
-        line = b""
-        while not line.endswith(b"\n"):
-            piece = control.recv(1 << 16)
-            if not piece:
-                raise OSError("the preloaded process ended")
-            line += piece
-        control.settimeout(START_SECONDS)
-        return json.loads(line)["hello"]
-
-    def _verify_versions(self, hello: dict) -> None:
-        """Compare the Python and the torch inside with those outside.
-
-        Raises:
-            IsolationError: they differ; or there are threads, which a fork would lose.
-        """
-        if not hello:
-            return  # nothing is loaded before the fork
-        inside = (hello["prefix"], hello["python"], os.path.realpath(hello["torch_file"]))
-        outside = (
-            sys.base_prefix,
-            list(sys.version_info[:3]),
-            os.path.realpath(self._plan.required[-1]),
-        )
-        if inside != outside:
-            raise IsolationError(f"another Python or torch runs inside: {inside}, not {outside}.")
-        if (hello["threads"] or 1) != 1:
-            raise IsolationError(f"the preloaded process has {hello['threads']} threads, not 1.")
+            raise IsolationError(errors[-1] if errors else "the preloaded process did not start")
+        if loaded["threads"] > 1:  # a fork would lose them
+            raise IsolationError(f"the preloaded process has {loaded['threads']} threads, not 1.")
 
     def _stop(self) -> None:
         """End the fork server. It kills its workers first, or they die with it."""
@@ -330,16 +301,9 @@ def write_view(folder: Path, files: dict[str, str]) -> None:
 def remove_stale_folders(folder: Path) -> None:
     """Remove the folders of graders that were killed."""
     for box_folder in folder.glob("vitedu-box-*-*"):
-        if not pid_lives(int(box_folder.name.split("-")[2])):
+        try:
+            os.kill(int(box_folder.name.split("-")[2]), 0)
+        except ProcessLookupError:
             shutil.rmtree(box_folder, ignore_errors=True)
-
-
-def pid_lives(pid: int) -> bool:
-    """Tell whether a process with this number exists."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+        except PermissionError:
+            pass  # of another user

@@ -24,6 +24,7 @@ PACKAGE = Path(__file__).parents[2]
 HOME = os.path.expanduser("~")
 CANARY_SECONDS = 60.0
 MANY = 1000  # threads that the canary tries to start
+MOST = 8  # findings of one kind that it reports
 # what the canary could do -> its description in the level
 BREACHES = {
     "write": "files outside can be changed",
@@ -157,6 +158,7 @@ class ProbeTargets:
             "folders": [*folders, str(PACKAGE), HOME, os.getcwd()],
             "parent": os.getpid(),
             "many": MANY,
+            "most": MOST,
         }
 
 

@@ -19,6 +19,7 @@ import ctypes
 import functools
 import os
 import struct
+from typing import Any
 
 from vitedu.grading.box.linux import call
 
@@ -80,7 +81,7 @@ NUMBER, ARCHITECTURE, FIRST, SECOND, THIRD, FOURTH = 0, 4, 16, 24, 32, 40  # pla
 ALL_BITS = 0xFFFFFFFF
 # Calls that an argument decides: (numbers, place of the argument, its bits that count, values,
 # whether exactly these are allowed or refused)
-DECIDED = {
+DECIDED: dict[str, tuple[Any, int, int, list, bool]] = {
     # threads, but no processes
     "clone": ((56, 220), FIRST, 0x10000, [0x10000], True),
     "kill": ((62, 129), FIRST, ALL_BITS, [PID], True),
