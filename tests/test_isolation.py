@@ -325,6 +325,16 @@ out = list(y.shape), x.grad.shape == x.shape, seen, os.listdir(".")
     assert ask(worker, code) == "([512, 512], True, [1], [])"
 
 
+def test_libraries_can_be_listed_and_a_folder_looks_as_if_it_could_be_written(worker):
+    """Python lists a folder that has changed again; Matplotlib wants a folder of its own."""
+    code = """
+import os, torch
+folders = [os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(torch.__file__))]
+out = [len(os.listdir(folder)) > 9 for folder in folders], os.access(os.environ["HOME"], os.W_OK)
+"""
+    assert ask(worker, code) == "([True, True], True)"
+
+
 def test_worker_is_the_python_and_torch_of_the_grader(worker):
     """Another Python would be found by its prefix, another torch by its file."""
     import torch
@@ -653,7 +663,9 @@ def test_installed_copy_of_the_package_is_hidden(tmp_path):
     (folder / "six.py").write_text("")
     readable, names = [str(folder)], {"vitedu", "vitedu-0.1.0.dist-info"}
     assert {Path(path).name for path in launch.find_hidden(readable)} == names
-    assert {Path(p).name for p in launch.find_visible(readable)} == {"torch", "six.py"}
+    visible, listed = launch.find_visible(readable)
+    assert {Path(path).name for path in visible} == {"torch", "six.py"}
+    assert listed == [str(folder)]
 
 
 def test_platform_without_a_box_is_named(monkeypatch):

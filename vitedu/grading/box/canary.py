@@ -30,7 +30,7 @@ from vitedu.grading.box.limits import MB
 TRIES = """
 files, readable: read(it)
 files, links: os.readlink(it)
-files, folders: os.listdir(it)
+files, private: os.listdir(it)
 references, references: read(it)
 network, ports: open_socket("AF_INET").connect(("127.0.0.1", it))
 network, sockets: open_socket("AF_UNIX").connect(it.encode())
@@ -120,7 +120,8 @@ def list_targets(plan: dict) -> dict[str, list]:
         "once": [0],
         "readable": [*plan["files"], *secrets, "/etc/passwd", "/proc/self/maps"],
         "links": [process + name for name in ("exe", "cwd", "root")],
-        "folders": [*plan["folders"], "/", "/proc"],
+        "folders": [*plan["folders"], "/"],
+        "private": [*plan["private"], "/", "/proc"],
         "references": plan["references"],
         "ports": [plan["port"]],
         "sockets": [plan["socket"]],

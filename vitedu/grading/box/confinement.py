@@ -52,7 +52,7 @@ def prepare(setup: dict) -> None:
     if sys.platform == "linux":
         steps.attempt("dies first", Path("/proc/self/oom_score_adj").write_text, "1000")
         steps.attempt("no new privileges", linux.prctl, linux.NO_NEW_PRIVILEGES, 1)
-        steps.attempt("landlock", hide_files, setup["visible_paths"], setup["newest_landlock"])
+        steps.attempt("landlock", hide_files, setup)
     setup["applied"], setup["missing"] = steps.applied, steps.missing
 
 
@@ -65,7 +65,7 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int]) -> None:
     accepted = limits.apply(mapped=setup["mapped"], user_threads=setup["user_threads"])
     steps.applied.append("limits " + " ".join(sorted(accepted)))
     if setup["uid"]:
-        steps.attempt("own user", change_user, setup["uid"] + number, setup["is_private"])
+        steps.attempt("own user", change_user, setup["uid"], number, setup["is_private"])
     if sys.platform == "linux":
         steps.attempt("no capabilities", linux.drop_capabilities)
         steps.attempt("not to be traced", linux.prctl, linux.DUMPABLE, 0)
@@ -106,27 +106,33 @@ def connect_streams(*, keep: set[int], output: int) -> None:
     os.closerange(start, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def change_user(uid: int, is_private: bool) -> None:
+def change_user(first: int, number: int, is_private: bool) -> None:
     """Become a user of its own, which owns nothing and whose threads are counted alone.
 
     Args:
-        uid: the user.
+        first: the first of the workers' users, and their group.
+        number: of the user.
         is_private: only root can read this Python. Then root's name stays for access to files, and
             Landlock alone decides which.
     """
-    other = 0 if is_private else uid
+    uid, other = first + number, 0 if is_private else first + number
     os.setgroups([])
-    os.setresgid(uid, uid, uid)
+    os.setresgid(first, first, first)
     os.setresuid(uid, other, other)
 
 
-def hide_files(readable: list[str], newest: int) -> None:
-    """Let Landlock refuse all files except reading what is listed."""
-    rules = linux.Landlock(newest=newest)
+def hide_files(setup: dict) -> None:
+    """Let Landlock refuse all files except reading what is visible.
+
+    Python lists a folder again after a change, and finds no module in one that it cannot list.
+    """
+    rules = linux.Landlock(newest=setup["newest_landlock"])
     read = linux.READ_FILE | linux.READ_FOLDER
     # no other device can be written: /dev/zero would be memory that no limit counts
-    for path in [*readable, "/dev/zero", "/dev/urandom", "/dev/random"]:
+    for path in [*setup["visible_paths"], "/dev/zero", "/dev/urandom", "/dev/random"]:
         rules.allow(path, read)
+    for path in setup["listed_folders"]:
+        rules.allow(path, linux.READ_FOLDER)
     rules.allow(os.devnull, read | linux.WRITE_FILE | linux.TRUNCATE)
     rules.enforce()
 

@@ -68,6 +68,7 @@ def plan_launch(limits: Limits, view: Path, empty: Path) -> LaunchPlan:
     readable = [path for path in dict.fromkeys(readable) if os.path.exists(path)]
     required = [python, os.__file__, os.path.join(libraries[0], "torch", "__init__.py")]
     boot = [python, "-I", "-S", "-B", "-c", BOOT, json.dumps([str(view), libraries])]
+    visible, folders = find_visible(readable)
     environment = {
         "PATH": "/nowhere",
         "USER": "student",
@@ -86,7 +87,8 @@ def plan_launch(limits: Limits, view: Path, empty: Path) -> LaunchPlan:
         "is_private": any(map(find_private_part, [*required, str(view)])),
         "empty": str(empty),
         "hidden_libraries": SOLUTION_LIBRARIES,
-        "visible_paths": [str(view), str(empty), *find_visible(readable)],
+        "visible_paths": [str(view), str(empty), *visible],
+        "listed_folders": folders,
         "newest_landlock": NEWEST_LANDLOCK,
         "python": boot,
     }
@@ -116,19 +118,24 @@ def find_hidden(readable: list[str]) -> list[str]:
     return sorted(set(paths))
 
 
-def find_visible(readable: list[str]) -> list[str]:
-    """List paths that together cover everything except the hidden ones; Landlock can only allow."""
+def find_visible(readable: list[str]) -> tuple[list[str], list[str]]:
+    """List what together covers everything except the hidden paths; Landlock can only allow.
+
+    Returns:
+        (paths that can be read, folders with hidden paths in them, which can only be listed)
+    """
     hidden = {Path(path) for path in find_hidden(readable)}
-    paths, todo = [], [Path(path) for path in readable]
+    paths, folders, todo = [], [], [Path(path) for path in readable]
     while todo:
         path = todo.pop()
         if path in hidden:
             continue
         if path.is_dir() and any(hidden_path.is_relative_to(path) for hidden_path in hidden):
+            folders.append(str(path))
             todo += path.iterdir()
         else:
             paths.append(str(path))
-    return sorted(paths)
+    return sorted(paths), sorted(folders)
 
 
 def find_private_part(path: str) -> str:

@@ -155,6 +155,7 @@ class ProbeTargets:
             "references": [str(PACKAGE / f"{name}.py") for name in ("patches", "attention")],
             "port": names[0][1],
             "socket": names[-1].decode() if sys.platform == "linux" else "",
+            "private": [*folders, HOME],
             "folders": [*folders, str(PACKAGE), HOME, os.getcwd()],
             "parent": os.getpid(),
             "many": MANY,
