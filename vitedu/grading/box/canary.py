@@ -76,7 +76,7 @@ FORBIDDEN = {
     "a user namespace": ("unshare", 1 << 28),
     "a keyring": ("keyctl", 0, -3, 1),
     "shared memory": ("shmget", 0, 0, 0),
-    "signals to the parent": ("fcntl", 0, 8, os.getppid()),
+    "signals to the grader": ("fcntl", 0, 8, os.getppid()),
     "life after the parent": ("prctl", 1, 0),
 }
 GET_ATTRIBUTES, SET_ATTRIBUTES, LEASE, GROWS_DOWN = 0x80086601, 0x40086602, 1024, 0x100

@@ -57,8 +57,8 @@ class Limits:
             "CPU": (cpu_time + self.cpu_seconds, cpu_time + self.cpu_seconds + 1),
             "FSIZE": (0, 0),
             "NOFILE": (self.files,) * 2,
-            # several workers share a user's limit
-            "NPROC": (user_threads + 8 * self.threads if user_threads else self.threads,) * 2,
+            # several workers, and whatever else the user starts, share a limit
+            "NPROC": (user_threads + 16 * self.threads if user_threads else self.threads,) * 2,
         }
         for name, size in mapped.items():
             limits[name] = (size + self.memory_mb * MB,) * 2
