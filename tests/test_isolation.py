@@ -143,7 +143,7 @@ set_num_threads = lambda number: None
 def light_box(monkeypatch):
     """Open boxes without torch, whose set-up or confinement is changed."""
 
-    def open_light(setup=None, without=""):
+    def open_light(setup=None, module="", old="", new=""):
         prepare, write = isolation.plan_launch, isolation.write_view
 
         def plan(*arguments):
@@ -151,16 +151,16 @@ def light_box(monkeypatch):
             planned.setup.update(setup or {})
             return planned
 
-        def write_without(folder, files):
+        def write_changed(folder, files):
             write(folder, files)
-            path = folder / "vitedu/grading/box/confinement.py"
-            line = re.compile(rf"(?m)^( +).*{re.escape(without or 'no such step')}.*$")
-            text, count = line.subn(r"\1accepted = []", path.read_text())
-            assert count == bool(without)
-            path.write_text(text)
+            if module:
+                path = folder / f"vitedu/grading/box/{module}.py"
+                text = path.read_text()
+                assert text.count(old) == 1
+                path.write_text(text.replace(old, new))
 
         monkeypatch.setattr(isolation, "plan_launch", plan)
-        monkeypatch.setattr(isolation, "write_view", write_without)
+        monkeypatch.setattr(isolation, "write_view", write_changed)
         return Box(SMALL, {**FILES, **STAND_INS})
 
     return open_light
@@ -182,24 +182,47 @@ def test_level_is_full_whoever_may_read_this_python(light_box, is_private):
         assert (box.level, box.isolation.missing) == ("full", {})
 
 
+STEPS = {
+    '"seccomp", seccomp.install': {
+        *("write", "processes", "network", "kernel", "children", "memory")
+    },
+    '"landlock", hide_files, setup': {"write", "files", "references"},
+    '"own user", change_user, setup["uid"], number, setup["is_private"]': {"threads"},
+    '"no capabilities", linux.drop_capabilities': {"threads"},  # root's have no limit
+    '"not to be traced", linux.prctl, linux.DUMPABLE, 0': set(),
+    '"own scope", separate_from_others, setup["newest_landlock"]': set(),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_canary_finds_each_line_of_defence_that_is_missing(light_box, step):
+    """Those that nothing else holds; the last two are second lines, which the filter holds."""
+    if STEPS[step] == {"threads"} and os.geteuid() != 0:
+        pytest.skip("only root has users to give, and rights to lose")
+    change = "confinement", f"steps.attempt({step})", "pass"
+    with light_box({"is_private": True}, *change) as box:
+        assert STEPS[step] <= set(box.isolation.breaches) <= STEPS[step] | {"disk"}
+
+
 @pytest.mark.parametrize(
-    ("step", "found"),
+    ("module", "old", "new", "found"),
     [
-        ('"seccomp"', {"write", "processes", "network", "kernel", "children", "memory"}),
-        ('"landlock", hide_files', {"write", "files", "references"}),
-        ("accepted = limits.apply(", {"memory", "threads"}),
-        ('"own user"', {"threads"}),  # whom the kernel counts
-        ('"no capabilities"', {"threads"}),  # root's have no limit
-        ('"not to be traced"', set()),
-        ('"own scope"', set()),
+        ("limits", "limits[name] = (size + self.memory_mb * MB,) * 2", "pass", {"memory"}),
+        ("limits", '"NPROC"', '"none"', {"threads"}),
+        ("seccomp", "truncate 76 45, ", "", {"write"}),
+        ("seccomp", "SECOND, 0x203, [0x200]", "SECOND, 0x203, [0x201]", set()),  # open: libc's
+        ("seccomp", "THIRD, 0x203, [0x200]", "THIRD, 0x203, [0x201]", {"write"}),
+        ("seccomp", "[8, 15, 1024, 1026]", "[8, 15]", {"write"}),
+        ("seccomp", "0xFF00, [0x5400], True", "0xFF00, [], False", {"write"}),
+        ("seccomp", "[0x21, 0x100, 0x101, 0x120, 0x121]", "[0x21]", {"memory"}),
+        ("confinement", '"/dev/zero", ', "", set()),
     ],
 )
-def test_canary_finds_each_line_of_defence_that_is_missing(light_box, step, found):
-    """Those that nothing else holds; the last two are second lines, which the filter holds."""
-    if found == {"threads"} and os.geteuid() != 0:
-        pytest.skip("only root has users to give, and rights to lose")
-    with light_box({"is_private": True}, without=step) as box:
-        assert found <= set(box.isolation.breaches) <= found | {"disk"}, box.isolation.breaches
+def test_canary_finds_what_a_rule_forgets(light_box, module, old, new, found):
+    """Where Landlock does not know truncation, and for what no other rule holds."""
+    setup = {"newest_landlock": 2, "is_private": True}
+    with light_box(setup, module, old, new) as box:
+        assert set(box.isolation.breaches) == found
 
 
 def test_threads_of_a_user_are_counted():
