@@ -130,7 +130,7 @@ def assemble_filter(machine: str, pid: int) -> bytes:
     add(LOAD, NUMBER)
     add(ABOVE, NEWEST, 0, 1)  # includes the x32 calls of x86-64
     add(RETURN, ERROR | ENOSYS)
-    simple = [(numbers, ERROR | ENOSYS) for numbers in OLD_FORM.values()]
+    simple: list[tuple[Any, int]] = [(pair, ERROR | ENOSYS) for pair in OLD_FORM.values()]
     simple += [(numbers, refusal) for numbers in REFUSED_CALLS.values()]
     for numbers, verdict in simple:
         if numbers[column] is not None:
