@@ -266,15 +266,10 @@ def _find_canvas_owner(name: str) -> _Owner | None:
 def _read_metadata_name(entry: _Entry) -> str:
     if entry.kind != "file" or not is_notebook(entry.name):
         return ""
-    from vitedu.grading.intake.notebook_file import read_notebook
+    from vitedu.grading.intake.reading import read_student_name  # it needs this module
 
-    metadata = read_notebook(entry.path).metadata
-    vitedu_metadata = metadata.get("vitedu")
-    names = [vitedu_metadata.get("student") if isinstance(vitedu_metadata, dict) else None]
-    authors = metadata.get("authors")
-    if isinstance(authors, list) and authors and isinstance(authors[0], dict):
-        names.append(authors[0].get("name"))
-    return next((clean_name(name) for name in names if isinstance(name, str) and name.strip()), "")
+    name = read_student_name(entry.path)
+    return clean_name(name) if name else ""
 
 
 def _group_by_student(entries: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
@@ -429,18 +424,11 @@ def clean_name(name: str) -> str:
         >>> clean_name("Zoe\\u0308\\n")
         'Zoë'
     """
-    text = os.fsencode(name).decode("utf-8", "backslashreplace") if _has_surrogates(name) else name
-    text = unicodedata.normalize("NFC", text)
+    text = unicodedata.normalize("NFC", name.encode("utf-8", "backslashreplace").decode())
     return (
-        "".join(
-            "\ufffd" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in text.strip()
-        )
+        "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cf") else c for c in text.strip())
         or "?"
     )
-
-
-def _has_surrogates(name: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _strip_endings(name: str) -> str:
