@@ -11,14 +11,10 @@ from pathlib import Path
 
 from attacks import IMPORTS, code, notebook
 
+from vitedu.course.references import solution_source
+from vitedu.exercises import EXERCISES, find
+
 FILE = "01_patches.ipynb"
-RIGHT = """def patchify(images, patch_size):
-    B, C, H, W = images.shape
-    if H % patch_size or W % patch_size:
-        raise ValueError(f"{H} x {W} cannot be divided into patches of {patch_size}")
-    rows = images.unfold(2, patch_size, patch_size).unfold(3, patch_size, patch_size)
-    return rows.permute(0, 2, 3, 4, 5, 1).reshape(B, -1, patch_size * patch_size * C)
-"""
 ANSWER = "def patchify(images, patch_size):\n    return images * x\n"  # reads what the texts bind
 DEEP = 40
 
@@ -120,8 +116,6 @@ def many_files(place: Path) -> None:
 
 def all_answers(place: Path) -> None:
     """Answer every exercise with the longest text that is read."""
-    from vitedu.exercises import EXERCISES
-
     lines = "".join(f"    a{number} = b{number % 7}({number})\n" for number in range(200))
     cells = [code(f"def {e.id}(x):\n{lines}    return x\n", e.id) for e in EXERCISES]
     write(place, *cells)
@@ -170,7 +164,7 @@ def hand_in(folder: Path, kind: str) -> Path:
 def hand_in_class(folder: Path, kind: str) -> None:
     """Write a class of five, of which the third is hostile."""
     hand_in(folder, kind)
-    text = json.loads(notebook([code(IMPORTS), code(RIGHT, "patchify")]))
+    answer = code(solution_source(find("patchify")), "patchify")
     for name in ("anna", "bob", "nora", "zoe"):
         (folder / name).mkdir()
-        (folder / name / FILE).write_text(json.dumps(text), "utf-8")
+        (folder / name / FILE).write_text(notebook([code(IMPORTS), answer]), "utf-8")

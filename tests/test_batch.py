@@ -145,6 +145,19 @@ def test_a_change_is_graded_anew(what, folder, out, monkeypatch):
     assert again.num_new == expected
 
 
+def test_grades_of_the_version_before_stay_until_they_are_graded_anew(folder, out):
+    """Fields that were renamed since are no fault: a new grade takes the place of the old one."""
+    grade_class(folder, out, exercises=TWO, parts=made_parts())
+    for path in (out / "submissions").glob("*.json"):
+        path.write_text(path.read_text().replace('"isolation"', '"level"'))
+    old = contents(out / "submissions")
+    outcome = grade_class(folder, out, exercises=TWO, only=["anna"], parts=made_parts())
+    assert outcome.students == ["anna"] and (outcome.num_new, outcome.num_pending) == (1, 5)
+    assert len(old.items() & contents(out / "submissions").items()) == 5
+    outcome = grade_class(folder, out, exercises=TWO, parts=made_parts())
+    assert outcome.students == sorted(CLASS) and outcome.num_pending == 0
+
+
 def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
     """Two students differ; a replay gives every exercise the recorded seed."""
     seeds = []

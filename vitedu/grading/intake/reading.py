@@ -87,13 +87,11 @@ def pack_extraction(found: Extraction) -> dict:
 
 def unpack_extraction(data: dict) -> Extraction:
     """Read what ``pack_extraction`` wrote."""
-    answers = {
-        exercise: Answer(
-            **{name: tuple(v) if isinstance(v, list) else v for name, v in own.items()}
-            | {"flags": tuple(Flag(**flag) for flag in own["flags"])}
-        )
-        for exercise, own in data["answers"].items()
-    }
+    answers = {}
+    for exercise, own in data["answers"].items():
+        known: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in own.items()}
+        known["flags"] = tuple(Flag(**flag) for flag in own["flags"])
+        answers[exercise] = Answer(**known)
     problems = {exercise: tuple(words) for exercise, words in data["problems"].items()}
     flags = [Flag(**flag) for flag in data["flags"]]
     return Extraction(answers, problems, flags, set(data["notebooks"]))

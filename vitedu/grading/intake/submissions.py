@@ -17,9 +17,9 @@ import os
 import re
 import stat
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vitedu.exercises import EXERCISES
@@ -297,21 +297,14 @@ def _group_by_student(entries: dict[tuple, list]) -> list[list[tuple[_Entry, _Ow
 
 def _mark_namesakes(submissions: list[tuple[Submission, str]]) -> list[Submission]:
     """Add the number, or the layout, to a name that several students have."""
-    count: dict[str, int] = defaultdict(int)
-    for submission, _ in submissions:
-        count[submission.student] += 1
+    count = Counter(submission.student for submission, _ in submissions)
     marked = []
     for submission, rule in submissions:
         if count[submission.student] > 1:
             identity = submission.identity
             mark = identity.get("moodle_id") or identity.get("canvas_id") or rule
-            marked.append(
-                Submission(
-                    f"{submission.student} ({mark})", submission.files, identity, submission.flags
-                )
-            )
-        else:
-            marked.append(submission)
+            submission = replace(submission, student=f"{submission.student} ({mark})")
+        marked.append(submission)
     return sorted(marked, key=lambda submission: submission.student)
 
 
