@@ -32,9 +32,9 @@ from vitedu.grading.intake.notebook_file import read_notebook
 from vitedu.grading.intake.similarity import token_runs
 from vitedu.grading.intake.submissions import notebook_of
 
-CPU_SECONDS = 20  # of one submission; the solved course takes 2 s
+CPU_SECONDS = 20  # of one submission; the solved course takes 0.8 s
 WALL_SECONDS = 300.0  # on a crowded machine
-MEMORY_MB = 1024  # beyond what the reader has mapped; the solved course takes 40 MB
+MEMORY_MB = 1024  # beyond what the reader has mapped; a file may take four times its size
 MAX_REPLY = 64 * MB  # bytes
 MAX_NAME = 200  # characters of a student's name in a notebook
 
@@ -169,9 +169,8 @@ class Reader:
         return reply if reply.endswith(b"\n") else b""
 
     def close(self) -> None:
-        """End the reader; the next task starts another one."""
+        """End the reader, which gives up its task; the next one starts another reader."""
         if self._process is not None:
-            self._process.kill()
             self._process.communicate()
             self._process = None
 
