@@ -3,6 +3,7 @@
 Role: ``KINDS`` and ``hand_in``. What hostile code does when it runs is not here (``attacks``).
 """
 
+import io
 import json
 import os
 import zipfile
@@ -99,13 +100,16 @@ def of_bytes(*pieces: bytes | int) -> Callable[[Path], None]:
 
 
 def zip_of_gigabytes(place: Path) -> None:
-    """Zip a file of 4 GB of zeros, in a few kB: archives in an archive, as they come."""
-    block = b"\0" * 2**20
-    with zipfile.ZipFile(place / "work.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open(FILE, "w") as file:
-            for _ in range(64):
-                file.write(block)
-    (place / FILE).write_bytes((place / "work.zip").read_bytes())
+    """Write 64 archives of 64 MB of zeros in an archive, which also bears a notebook's name."""
+    content, names = b"\0" * 2**26, [FILE]
+    for _ in range(2):
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+            for name in names:
+                file.writestr(name, content)
+        content, names = archive.getvalue(), [f"{number}.zip" for number in range(64)]
+    (place / "work.zip").write_bytes(content)
+    (place / FILE).write_bytes(content)
 
 
 def many_files(place: Path) -> None:

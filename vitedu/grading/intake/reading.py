@@ -35,11 +35,11 @@ from vitedu.grading.intake.submissions import notebook_of
 CPU_SECONDS = 20  # of one submission; the solved course takes 0.8 s
 WALL_SECONDS = 300.0  # on a crowded machine
 MEMORY_MB = 1024  # beyond what the reader has mapped; a file may take four times its size
-MAX_REPLY = 64 * MB  # bytes
+MAX_REPLY = 32 * MB  # bytes
 MAX_NAME = 200  # characters of a student's name in a notebook
 
 
-class ReaderDied(Exception):
+class ReaderDied(RuntimeError):
     """A task ended its process; the message says how."""
 
 
@@ -60,10 +60,9 @@ def read_submission(submission: Submission) -> Extraction:
 
 def read_student_name(path: Path) -> str:
     """Read the name that a notebook's metadata give, in another process; "" if there is none."""
-    try:
+    with suppress(RuntimeError):
         return READER.call("student_name", str(path))
-    except ReaderDied:
-        return ""
+    return ""
 
 
 # --- as plain data -------------------------------------------------------------------------------
