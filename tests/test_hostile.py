@@ -15,7 +15,7 @@ import pytest
 from vitedu.__main__ import main
 from vitedu.grading.fingerprint import digest_files
 from vitedu.grading.grades import REASONS, Answer, Flag, Submission
-from vitedu.grading.intake import reading, similarity
+from vitedu.grading.intake import reader, reading, similarity
 from vitedu.grading.intake.extraction import Extraction
 from vitedu.grading.intake.reading import read_submission
 from vitedu.grading.intake.submissions import find_submissions
@@ -26,7 +26,7 @@ CPU_SECONDS = 5  # of reading one of them; 0.1 s to 2 s are usual
 @pytest.fixture(autouse=True)
 def little_time(monkeypatch):
     """Reading ends soon, so that a test that needs the limit does not wait for it."""
-    monkeypatch.setattr(reading, "CPU_SECONDS", CPU_SECONDS)
+    monkeypatch.setattr(reader, "CPU_SECONDS", CPU_SECONDS)
 
 
 def read(folder):
@@ -72,7 +72,7 @@ def test_beyond_a_limit_reading_ends_and_says_so(limit, amount, words, tmp_path,
     hostile.hand_in_class(tmp_path, "chained targets")
     _, _, mallory, _, zoe = find_submissions(tmp_path).submissions
     with monkeypatch.context() as patch:
-        patch.setattr(reading, limit, amount)
+        patch.setattr(reader, limit, amount)
         found = read_submission(
             Submission("mallory", mallory.files, {}, (Flag("late", "by a day"),))
         )
@@ -86,7 +86,7 @@ def test_beyond_a_limit_reading_ends_and_says_so(limit, amount, words, tmp_path,
 def test_memory_is_limited(tmp_path, monkeypatch):
     """A file that needs more is a finding of its own."""
     hostile.hand_in(tmp_path, "many keys")
-    monkeypatch.setattr(reading, "MEMORY_MB", 0)
+    monkeypatch.setattr(reader, "MEMORY_MB", 0)
     reason, words = read(tmp_path)[1].problems["patchify"]
     assert reason == "unreadable" and "memory" in words
 
@@ -95,23 +95,21 @@ def test_a_reader_that_was_killed_starts_again(tmp_path):
     """By the system, when memory is short: the task is done by another one."""
     hostile.hand_in(tmp_path, "names")
     assert "patchify" in read(tmp_path)[1].answers
-    os.kill(reading.READER._process.pid, 9)
+    os.kill(reader.READER._process.pid, 9)
     assert "patchify" in read(tmp_path)[1].answers
 
 
 def test_a_fault_of_the_grader_is_told_with_its_lines():
     """It is no finding of a submission."""
-    with pytest.raises(RuntimeError, match="(?s)Traceback.*KeyError: 'files'"):
-        reading.READER.call("extract", {})
+    with pytest.raises(RuntimeError, match="(?s)Traceback.*KeyError: 'submission'"):
+        reader.call(reading.extract_plain, {"names": {}})
 
 
 PARENT = """
-import sys, time
-sys.path.insert(0, {tests!r})
-from vitedu.grading.intake import reading, scan
-scan.checker_names = lambda exercise: ([], [])  # so that torch need not be loaded
-reading.READER.call("student_name", "nothing.ipynb")
-print(reading.READER._process.pid, flush=True)
+import time
+from vitedu.grading.intake import reader, notebook_file
+reader.call(notebook_file.student_name, "nothing.ipynb")
+print(reader.READER._process.pid, flush=True)
 time.sleep(60)
 """
 
@@ -119,7 +117,7 @@ time.sleep(60)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_reader_ends_with_its_parent():
     """Also where the parent is killed: nothing goes on reading."""
-    words = [sys.executable, "-c", PARENT.format(tests=os.path.dirname(__file__))]
+    words = [sys.executable, "-c", PARENT]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as parent:
         stat = Path(f"/proc/{int(parent.stdout.readline())}/stat")
         assert stat.exists()

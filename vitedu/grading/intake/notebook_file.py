@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 MAX_FILE = 256 * 2**20  # bytes; a larger file is not read
 MAX_CELLS = 5_000
+MAX_NAME = 200  # characters of a student's name
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,16 @@ def read_notebook(path: Path) -> NotebookFile:
         return NotebookFile(problem=f"it cannot be opened: {error.strerror or error}")
     except ValueError as error:
         return NotebookFile(problem=f"it is no JSON: {str(error)[:200]}")
+
+
+def student_name(path: str) -> str:
+    """Return the name of a student that a notebook's metadata give; "" if there is none."""
+    metadata = read_notebook(Path(path)).metadata
+    own, authors = metadata.get("vitedu"), metadata.get("authors")
+    names = [own.get("student") if isinstance(own, dict) else None]
+    if isinstance(authors, list) and authors and isinstance(authors[0], dict):
+        names.append(authors[0].get("name"))
+    return next((name for each in names if (name := _word(each)[:MAX_NAME].strip())), "")
 
 
 def open_regular(path: Path) -> BinaryIO:

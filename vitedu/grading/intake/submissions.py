@@ -19,11 +19,14 @@ import stat
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vitedu.exercises import EXERCISES
 from vitedu.grading.grades import Flag, Submission
+from vitedu.grading.intake import reader
+from vitedu.grading.intake.notebook_file import student_name
 
 STUDENT_FROM = ("auto", "file", "folder", "moodle", "canvas", "metadata")
 MAX_NOTEBOOKS = 40  # of one student; only the newest are taken
@@ -264,12 +267,11 @@ def _find_canvas_owner(name: str) -> _Owner | None:
 
 
 def _read_metadata_name(entry: _Entry) -> str:
-    if entry.kind != "file" or not is_notebook(entry.name):
-        return ""
-    from vitedu.grading.intake.reading import read_student_name  # it needs this module
-
-    name = read_student_name(entry.path)
-    return clean_name(name) if name else ""
+    name = ""
+    if entry.kind == "file" and is_notebook(entry.name):
+        with suppress(RuntimeError):  # what ends its reading is told when answers are read
+            name = reader.call(student_name, str(entry.path))
+    return clean_name(name) if name.strip() else ""
 
 
 def _group_by_student(entries: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
