@@ -402,10 +402,10 @@ def results(out):
 def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
     """Kills while it grades and while it writes tables and pages: whole files, the same result."""
     answers = {"patchify": "passed", "unpatchify": "failed"}
-    folder = hand_in(tmp_path / "in", **{f"s{number:03d}": answers for number in range(40)})
+    folder = hand_in(tmp_path / "in", **{f"s{number:03d}": answers for number in range(20)})
     words = [sys.executable, "-c", RUN.format(tests=str(Path(__file__).parent)), str(folder)]
     stood = {}
-    for number in (0, 3, 25, 43, 83):  # files; the first 40 are grades
+    for number in (3, 15, 23, 40):  # files; the first 20 are grades
         with subprocess.Popen([*words, str(out)], stderr=subprocess.DEVNULL) as process:
             while process.poll() is None and len(list(out.rglob("*.*"))) <= number:
                 time.sleep(0.001)
@@ -414,12 +414,12 @@ def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
         assert stood.items() <= now.items()
         assert all(len(json.loads(text)["exercises"]) == 2 for text, _ in now.values())
         stood = now
-    done = subprocess.run([*words, str(out)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*words, str(out)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    assert f"40 submissions: {40 - len(stood)} graded now, {len(stood)} before." in done.stdout
+    assert f"20 submissions: {20 - len(stood)} graded now, {len(stood)} before." in done.stdout
     assert stood.items() <= contents(out / "submissions").items()
     assert not list(out.rglob(f"*{UNFINISHED}"))
-    subprocess.run([*words, str(tmp_path / "other")], check=True, capture_output=True, timeout=60)
+    subprocess.run([*words, str(tmp_path / "other")], check=True, capture_output=True, timeout=600)
     assert results(out) == results(tmp_path / "other")
 
 
