@@ -1,5 +1,6 @@
 """What runs in the box reaches nothing, its end has a reason, and nothing of it survives."""
 
+import errno
 import os
 import re
 import signal
@@ -279,6 +280,17 @@ def test_no_box_at_level_none_without_allow_unsafe(monkeypatch):
         assert word in str(caught.value)
     box = open_box(files={}, allow_unsafe=True)
     assert (box.level, box.is_closed) == ("none", False)
+
+
+def test_full_temporary_folder_is_no_weakness_of_the_machine(monkeypatch):
+    """One line names the folder and the remedy, and nobody is told to grade without a box."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(isolation, "write_view", full)
+    with pytest.raises(OSError, match=r"vitedu-box-.* \(No space left on device\).*TMPDIR"):
+        open_box(files={})
 
 
 def test_box_needs_workers_that_start(monkeypatch):

@@ -53,6 +53,7 @@ class Answer:
     flags: tuple[Flag, ...] = ()
     cell: int = 0  # number of its cell in the notebook, from 1
     bound: tuple[str, ...] = ()  # names that it reads and its notebook binds somewhere
+    runs: tuple[int, ...] = ()  # what ``similarity`` compares, as numbers
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Role: ``ClassReader``. It also counts notebooks and compares answers over the whole class. These
 results are stored in ``class.json`` with a hash of all files and versions, so that the same command
-again reads no notebook. ``extraction`` reads a notebook, ``similarity`` compares answers.
+again reads no notebook. ``reading`` reads a submission, ``similarity`` compares answers.
 """
 
 import hashlib

@@ -34,10 +34,11 @@ def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             continue
         if isinstance(node, ast.stmt):
             holder = node
-        inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
         if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            inner = [n for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
-        work += [(child, holder) for child in inner]
+            inner = [n.target for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
+            yield from ((target.id, holder) for target in inner)
+            continue
+        work += [(child, holder) for child in ast.iter_child_nodes(node)]
 
 
 # methods that change their object; those of torch end in "_"
@@ -74,8 +75,12 @@ def changes(node: ast.AST) -> Iterator[str]:
                 yield from (name for each in (node.func, *node.args[:1]) if (name := _root(each)))
         if isinstance(node, ast.For):  # for parameter in model.parameters(): parameter.zero_()
             targets = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
-            if any(name in targets for inner in node.body for name in changes(inner)):
+            changed = [name for inner in node.body for name in changes(inner)]
+            yield from changed
+            if not targets.isdisjoint(changed):
                 yield from (each.id for each in ast.walk(node.iter) if isinstance(each, ast.Name))
+            work += [node.target, node.iter, *node.orelse]  # the body once, or each level doubles
+            continue
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
         if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):

@@ -109,21 +109,27 @@ def _list_words(words) -> str:
 # --- forbidden names -----------------------------------------------------------------------------
 
 
+# exercise -> names that it forbids, and names that it allows but that are worth a look; a process
+# without torch cannot load checkers, so it is told them
+NAMES: dict[str, tuple[list[str], list[str]]] = {}
+
+
+def checker_names(exercise: str) -> tuple[list[str], list[str]]:
+    """Return the names that an exercise forbids, and those that are worth a look."""
+    if exercise not in NAMES:
+        from vitedu.checks.checker import find_checker
+
+        checker = find_checker(exercise)
+        names = (sorted(getattr(checker, kind, ())) for kind in ("forbidden", "flags"))
+        NAMES[exercise] = next(names), next(names)
+    return NAMES[exercise]
+
+
 @cache
 def forbidden_names(exercise: str) -> set[str]:
     """Return the names that an exercise forbids, in the spelling of ``_unify``."""
-    from vitedu.checks.checker import find_checker
-
-    names: frozenset[str] = getattr(find_checker(exercise), "forbidden", frozenset())
+    names = checker_names(exercise)[0]
     return {_unify(name.removeprefix("aten.").split(".")[0]) for name in names}
-
-
-@cache
-def flagged_names(exercise: str) -> frozenset[str]:
-    """Return the names that an exercise allows, but that are worth a look."""
-    from vitedu.checks.checker import find_checker
-
-    return getattr(find_checker(exercise), "flags", frozenset())
 
 
 def _unify(name: str) -> str:
@@ -139,7 +145,7 @@ def _find_forbidden(exercise: str, *trees: list[ast.AST]) -> set[str]:
         trees: the nodes of each tree.
     """
     forbidden, names = forbidden_names(exercise), set()
-    flagged = flagged_names(exercise)
+    flagged = checker_names(exercise)[1]
     # modules of the course; for example ``attention.softmax`` is allowed as an earlier exercise
     own_modules = {
         alias.asname or alias.name.split(".")[0]

@@ -1,0 +1,73 @@
+"""Read what a student handed in, in a process that may die.
+
+Role: ``read_submission``, and submissions and extractions as data that JSON can hold. ``reader``
+has the process; ``extraction`` and ``similarity`` do the work.
+"""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from vitedu.exercises import EXERCISES
+from vitedu.grading.grades import Answer, Flag, Submission
+from vitedu.grading.intake import reader, scan
+from vitedu.grading.intake.extraction import Extraction, extract
+from vitedu.grading.intake.similarity import token_runs
+from vitedu.grading.intake.submissions import notebook_of
+
+
+def read_submission(submission: Submission) -> Extraction:
+    """Find a student's answers. Never raises because of what was handed in.
+
+    Raises:
+        RuntimeError: a fault of the grader, with the lines of the other process.
+    """
+    names = {exercise.id: scan.checker_names(exercise.id) for exercise in EXERCISES}
+    data = {"submission": pack_submission(submission), "names": names}
+    try:
+        return unpack_extraction(reader.call(extract_plain, data))
+    except reader.ReaderDied as death:
+        words = f"reading what was handed in {death}"
+        notebooks = {notebook_of(path.name) for path in submission.files} - {""}
+        problems = {exercise.id: ("unreadable", words) for exercise in EXERCISES}
+        return Extraction({}, problems, [*submission.flags, Flag("unreadable", words)], notebooks)
+
+
+def extract_plain(data: dict) -> dict:
+    """Find the answers of a submission, as data for JSON, with what compares them."""
+    scan.NAMES.update(data["names"])
+    found = extract(unpack_submission(data["submission"]))
+    for exercise, answer in found.answers.items():
+        found.answers[exercise] = replace(answer, runs=token_runs(answer))
+    return pack_extraction(found)
+
+
+# --- as plain data -------------------------------------------------------------------------------
+
+
+def pack_submission(submission: Submission) -> dict:
+    """Write a submission as data for JSON."""
+    return asdict(submission) | {"files": [str(path) for path in submission.files]}
+
+
+def unpack_submission(data: dict) -> Submission:
+    """Read what ``pack_submission`` wrote."""
+    files, flags = tuple(map(Path, data["files"])), tuple(Flag(**f) for f in data["flags"])
+    return Submission(**data | {"files": files, "flags": flags})
+
+
+def pack_extraction(found: Extraction) -> dict:
+    """Write what was found as data for JSON."""
+    return asdict(found) | {"notebooks": sorted(found.notebooks)}
+
+
+def unpack_extraction(data: dict) -> Extraction:
+    """Read what ``pack_extraction`` wrote."""
+    answers = {}
+    for exercise, own in data["answers"].items():
+        known: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in own.items()}
+        known["flags"] = tuple(Flag(**flag) for flag in own["flags"])
+        answers[exercise] = Answer(**known)
+    problems = {exercise: tuple(words) for exercise, words in data["problems"].items()}
+    flags = [Flag(**flag) for flag in data["flags"]]
+    return Extraction(answers, problems, flags, set(data["notebooks"]))
