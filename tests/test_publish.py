@@ -37,13 +37,22 @@ def files(out):
 def test_everything_is_written_and_told(folder, out, capsys):
     """Tables, a page a student, the report; the terminal says what is open and where to look."""
     assert main_grade(folder, out, parts=made_parts(), **CHOICES) == 0
-    expected = {".lock", "class.json", "secret.json", "grades.csv", "totals.csv", "open.csv"}
+    expected = {
+        ".lock",
+        "class.json",
+        "secret.json",
+        "tables.json",
+        "grades.csv",
+        "totals.csv",
+        "open.csv",
+    }
     for name in map(safe_name, CLASS):
         expected |= {f"submissions/{name}.json", f"feedback/{name}.html"}
     assert set(files(out)) == expected | {"report.html"}
     output = capsys.readouterr().out
     assert output.startswith("2 submissions: 2 graded now, 0 before. Isolation: full.")
-    assert "Mean 7.5 of 10 points (1 of 2 are final)." in output
+    assert "Mean 6 of 6 core points, 7.5 of all 10 (1 of 2 are final)." in output
+    assert "stored in this folder of grades and nowhere else" in output
     assert "4 points of 1 submission are open" in output and f"{out / 'open.csv'}" in output
 
 
@@ -128,6 +137,7 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
         "jobs": 2,
         "student_from": "moodle",
         "exercises": ["patchify"],
+        "core": False,
         "notebook": "01_patches",
         "only": ["a", "b"],
         "runs": 5,

@@ -43,6 +43,7 @@ STUDENT_FLAGS = set(
 )
 
 ADVICE = {
+    "ambiguous": "Tell your instructor which of the folders or files is yours.",
     "unreadable": "Open the file in Jupyter, save it and hand it in once more.",
     "no_cell": (
         "If you wrote it, tell your instructor where: the cell may have been renamed or deleted."

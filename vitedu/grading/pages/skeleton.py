@@ -26,6 +26,11 @@ SIGNS = {
     NOT_GRADABLE: ("?", "could not be graded"),
 }
 
+STORED = (
+    "Names, points, answers that did not pass and what was said about them are stored in this "
+    "folder of grades and nowhere else; delete the folder to forget them."
+)
+
 _SHAPES = {"svg", "title", "desc", "g", "rect", "text", "tspan", "line", "polygon", "polyline"}
 _SHAPES |= {"circle", "ellipse", "path"}
 _DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
@@ -136,7 +141,7 @@ def render(template: str, **values) -> str:
     Raises:
         jinja2.UndefinedError: the template uses a value that is not given.
     """
-    return _environment().get_template(template).render(signs=SIGNS, **values)
+    return _environment().get_template(template).render(signs=SIGNS, stored=STORED, **values)
 
 
 @functools.cache
