@@ -158,22 +158,16 @@ def select(words: Iterable[str]) -> list[Exercise]:
     chosen = set()
     for word in words:
         first, _, last = str(word).partition("-")
-        ends = [_ordinal(end) for end in (first, last or first)]
-        if None in ends:
-            found = {find(word).id}
-        else:
-            low, high = ends
-            found = {each.id for each in EXERCISES if low <= _ordinal(each.number) <= high}
-        if not found:
-            raise ValueError(f"there is no exercise {word!r}; `vitedu list` shows them all.")
-        chosen |= found
+        low, high = _ordinal(first), _ordinal(last or first)
+        found = {each.id for each in EXERCISES if low and low <= _ordinal(each.number) <= high}
+        chosen |= found or {find(word).id}
     return [exercise for exercise in EXERCISES if exercise.id in chosen]
 
 
-def _ordinal(number: str) -> tuple[int, ...] | None:
-    """Read "1.10" as (1, 10), which comes after (1, 9); None if it is no number."""
+def _ordinal(number: str) -> tuple[int, ...]:
+    """Read "1.10" as (1, 10), which comes after (1, 9); () if it is no number."""
     is_number = re.fullmatch(r"\d{1,3}\.\d{1,3}", number)
-    return tuple(map(int, number.split("."))) if is_number else None
+    return tuple(map(int, number.split("."))) if is_number else ()
 
 
 def in_notebook(notebook: str) -> list[Exercise]:

@@ -27,7 +27,7 @@ IF_POINTS = {"like_reference", "undecided"}  # shown only if the answer earned p
 
 FLAG_LABELS = {
     "similar": "nearly the same answers as somebody else's",
-    "like_reference": "the published reference",
+    "like_reference": "the published reference, names and layout aside",
     "forbidden_name": "names what the exercise forbids",
     "dangerous": "reaches for what no answer needs",
     "unstable": "differs between runs",
@@ -43,7 +43,7 @@ FLAG_LABELS = {
 OPEN_LABEL = "could not be graded"
 
 MAX_BARS = 16  # in the distribution of points
-MAX_MISTAKES = 15
+MAX_MISTAKES = 3  # of an exercise
 MAX_IDEAS = 3  # to teach again
 STEPS = (1, 2, 5, 10, 20, 50, 100, 200)  # possible widths of a bar, in points
 
@@ -148,26 +148,27 @@ def _list_concerns(grade: Grade, class_flags: Sequence[Flag]) -> list[tuple[str,
         if each.state == NOT_GRADABLE:
             detail = f" ({each.detail})" if each.detail else ""
             reasons[OPEN_LABEL, REASONS[each.reason] + detail].append(each.exercise)
-    for each in grade.exercises:
-        for flag in each.flags:
-            skip = flag.kind in HARMLESS_FLAGS or (flag.kind in IF_FAILED and each.state == PASSED)
+    flags = [(each, flag) for each in grade.exercises for flag in each.flags]
+    flags += [(None, flag) for flag in (*grade.flags, *class_flags)]
+    for each, flag in flags:
+        if each:
+            skip = flag.kind in IF_FAILED and each.state == PASSED
             skip = skip or (flag.kind in IF_POINTS and not each.points)
-            if not skip:
-                reasons[FLAG_LABELS.get(flag.kind, flag.kind), flag.message].append(each.exercise)
-    for flag in [*grade.flags, *class_flags]:
-        if flag.kind not in HARMLESS_FLAGS:
-            reasons[FLAG_LABELS.get(flag.kind, flag.kind), flag.message] += []
+        else:
+            skip = any(flag.message in words for _, words in reasons)  # said of the exercises
+        if not skip and flag.kind not in HARMLESS_FLAGS:
+            words = "" if flag.kind == "like_reference" else flag.message  # the label says it
+            key = FLAG_LABELS.get(flag.kind, flag.kind), words
+            reasons[key] += [each.exercise] if each else []
     return [
-        (label, f"{_write_names(exercises, len(grade.exercises))}{words}")
+        (label, ": ".join(filter(None, [_write_names(exercises, len(grade.exercises)), words])))
         for (label, words), exercises in reasons.items()
     ]
 
 
 def _write_names(exercises: list[str], n: int) -> str:
     exercises = list(dict.fromkeys(exercises))
-    if not exercises:
-        return ""
-    return f"all {n} exercises: " if len(exercises) == n > 2 else f"{', '.join(exercises)}: "
+    return f"all {n} exercises" if len(exercises) == n > 2 else ", ".join(exercises)
 
 
 # --- the page ------------------------------------------------------------------------------------
@@ -175,8 +176,6 @@ def _write_names(exercises: list[str], n: int) -> str:
 
 def report_page(summary: Summary, explain: Explain, name_idea: Name) -> str:
     """Write the page of a class."""
-    exercises = summary.exercises
-    mistakes, more = _list_mistakes(summary, explain)
     final, num_open = len(summary.final), len(summary.rows) - len(summary.final)
     of = f", {final} final" if num_open else ""
     return render(
@@ -194,14 +193,14 @@ def report_page(summary: Summary, explain: Explain, name_idea: Name) -> str:
         ideas=_list_ideas(summary, explain, name_idea),
         grids=[
             _notebook_table(summary, notebook, list(group))
-            for notebook, group in groupby(exercises, key=lambda exercise: exercise.notebook)
+            for notebook, group in groupby(
+                summary.exercises, key=lambda exercise: exercise.notebook
+            )
         ],
         bars=_distribution(summary),
         median=summary.average(median),
-        hardest=_list_exercises(summary),
+        hardest=_list_exercises(summary, explain),
         kinds={key for each in summary.kinds.values() for key, often in each.items() if often},
-        mistakes=mistakes,
-        more_mistakes=more,
         runs=f"up to {max(summary.runs)}" if summary.runs else "0",
         versions="; ".join(sorted(summary.versions)),
         seconds=round(summary.seconds, 1),
@@ -217,20 +216,19 @@ def _list_ideas(summary: Summary, explain: Explain, name_idea: Name) -> list[dic
     rows = []
     for id in best:
         students, part = ideas[id]
-        own = {key[1]: often for key, often in summary.mistakes.items() if key[0] == id}
-        mistake = max(own, key=lambda each: (own[each], each), default="")
-        name, why, look_at = explain(id, mistake) if mistake else ("", "", "")
-        rows.append(
-            {
-                "exercise": find(id),
-                "idea": name_idea(id, part),
-                "students": students,
-                "tried": summary.tried[id],
-                "mistake": text(name),
-                "often": own.get(mistake, 0),
-                "words": text(" ".join(filter(None, [why, look_at]))),
-            }
-        )
+        often, name, words = next(iter(_list_mistakes(summary, id, explain)), (0, "", ""))
+        row = {"exercise": find(id), "idea": name_idea(id, part), "tried": summary.tried[id]}
+        rows.append(row | {"students": students, "often": often, "mistake": name, "words": words})
+    return rows
+
+
+def _list_mistakes(summary: Summary, id: str, explain: Explain) -> list[tuple[int, str, str]]:
+    """Return the most frequent mistakes in an exercise: students, name, explanation."""
+    own = [(-often, key[1]) for key, often in summary.mistakes.items() if key[0] == id]
+    rows = []
+    for often, mistake in sorted(own)[:MAX_MISTAKES]:
+        name, why, look_at = explain(id, mistake)
+        rows.append((-often, text(name), text(" ".join(filter(None, [why, look_at])))))
     return rows
 
 
@@ -252,15 +250,16 @@ def _distribution(summary: Summary) -> list[dict]:
     ]
 
 
-def _list_exercises(summary: Summary) -> list[dict]:
-    """Return a row for each exercise, hardest first: the share that passed, and a stacked bar."""
+def _list_exercises(summary: Summary, explain: Explain) -> list[dict]:
+    """Return a row for each exercise, hardest first: the share that passed, and the mistakes."""
     rows = []
     for exercise in summary.exercises:
         kinds = summary.kinds[exercise.id]
         words = [f"{kinds[key]} {word}" for key, (_, word) in SIGNS.items() if kinds[key]]
         share = 100 * kinds[PASSED] / kinds.total() if kinds else 0.0
-        shares = _shares(kinds, SIGNS, kinds.total())
-        row = {"exercise": exercise, "share": share, "summary": ", ".join(words), "shares": shares}
+        row = {"exercise": exercise, "share": share, "summary": ", ".join(words)}
+        row["shares"] = _shares(kinds, SIGNS, kinds.total())
+        row["mistakes"] = _list_mistakes(summary, exercise.id, explain)
         rows += [row] if kinds else []
     return sorted(rows, key=lambda row: row["share"])
 
@@ -273,27 +272,6 @@ def _shares(counts: Counter, keys: Iterable[str], whole: int) -> list[dict[str, 
             shares.append({"kind": key, "x": f"{x:.2f}", "width": f"{width:.2f}"})
         x += width
     return shares
-
-
-def _list_mistakes(summary: Summary, explain: Explain) -> tuple[list[dict], int]:
-    """Return the most frequent mistakes with their explanations, and how many more there are."""
-    numbers = {exercise.id: exercise.number for exercise in summary.exercises}
-    known = [each for each in summary.mistakes.most_common() if each[0][0] in numbers]
-    known.sort(key=lambda each: (-each[1], numbers[each[0][0]], each[0][1]))
-    rows = []
-    for (exercise, mistake), students in known[:MAX_MISTAKES]:
-        name, why, look_at = explain(exercise, mistake)
-        rows.append(
-            {
-                "students": students,
-                "width": f"{100 * students / known[0][1]:.1f}",
-                "number": numbers[exercise],
-                "exercise": exercise,
-                "name": text(name),
-                "words": text(" ".join(filter(None, [why, look_at]))),
-            }
-        )
-    return rows, len(known) - len(rows)
 
 
 def _notebook_table(summary: Summary, notebook: str, exercises: list[Exercise]) -> dict:
@@ -326,7 +304,7 @@ def explain_mistake(exercise: str, mistake: str) -> tuple[str, str, str]:
 
 
 def name_idea(exercise: str, part: str) -> str:
-    """Look up what a part of an exercise's checker shows."""
+    """Look up what a part of an exercise's checker shows; "" if it has no words."""
     from vitedu.checks.checker import find_checker
 
-    return getattr(find_checker(exercise), "idea", {}).get(part) or find(exercise).title
+    return getattr(find_checker(exercise), "idea", {}).get(part, "")
