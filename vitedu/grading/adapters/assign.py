@@ -193,15 +193,14 @@ def insert_solution(stub: str, reference: str, name: str) -> str:
 
 def _find_functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
     """Return the functions of a source and the methods of its classes, by name."""
-    functions: dict[tuple[str, ...], ast.FunctionDef] = {}
-    for node in parse(source).body:
-        if isinstance(node, ast.FunctionDef):
-            functions[(node.name,)] = node
-        if isinstance(node, ast.ClassDef):
-            for inner in node.body:
-                if isinstance(inner, ast.FunctionDef):
-                    functions[(node.name, inner.name)] = inner
-    return functions
+    places = [((), node) for node in parse(source).body]
+    places += [
+        ((node.name,), inner)
+        for _, node in places
+        if isinstance(node, ast.ClassDef)
+        for inner in node.body
+    ]
+    return {(*p, node.name): node for p, node in places if isinstance(node, ast.FunctionDef)}
 
 
 def _body_lines(function: ast.FunctionDef, source: str) -> list[str]:
@@ -222,16 +221,10 @@ def _checks(cell: NotebookNode, id: str) -> bool:
 
 def _grading_metadata(grade_id: str, *, solution: bool = False, points: int | None = None) -> dict:
     """Make nbgrader's metadata of a cell."""
-    fields = {} if points is None else {"points": points}
-    return {
-        "grade": points is not None,
-        "grade_id": grade_id,
-        "locked": points is not None,
-        "schema_version": SCHEMA_VERSION,
-        "solution": solution,
-        "task": False,
-        **fields,
-    }
+    kind = {"solution": solution, "task": False, "schema_version": SCHEMA_VERSION}
+    if points is None:
+        return kind | {"grade_id": grade_id, "grade": False, "locked": False}
+    return kind | {"grade_id": grade_id, "grade": True, "locked": True, "points": points}
 
 
 def _clear_outputs(notebook: NotebookNode) -> NotebookNode:

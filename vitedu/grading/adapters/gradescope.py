@@ -132,7 +132,8 @@ def grade_container(root: Path) -> dict:
             grade = grade_submission(submission, exercises, parts, box, seed=seed, log=log.append)
     except (ValueError, OSError) as error:  # for example if answers cannot be isolated
         log.append(str(error))
-        grade = _make_open_grade(exercises, student, identity, seed, str(error))
+        grades = [not_gradable(exercise, "grader", str(error)) for exercise in exercises]
+        grade = SubmissionGrade(student, [], "", seed, "none", grades, identity=identity)
     results = gradescope_results(grade)
     results["extra_data"] |= {
         "seed": seed,
@@ -155,14 +156,6 @@ def _read_student(root: Path) -> tuple[str, dict[str, str]]:
         return names or "submission", {"email": ", ".join(str(user["email"]) for user in users)}
     except (OSError, ValueError, KeyError, TypeError):
         return "submission", {}
-
-
-def _make_open_grade(
-    exercises: list[Exercise], student: str, identity: dict[str, str], seed: int, why: str
-) -> SubmissionGrade:
-    """Make a grade in which no exercise could be graded."""
-    grades = [not_gradable(exercise, "grader", why) for exercise in exercises]
-    return SubmissionGrade(student, [], "", seed, "none", grades, identity=identity)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 from statistics import mean, median
 
 from vitedu.exercises import Exercise, find
@@ -64,6 +65,10 @@ class StudentRow:
     is_final: bool  # whether all exercises have points
     cells: dict[str, tuple[str, float | None]]  # exercise -> (key of ``skeleton.SIGNS``, points)
     concerns: list[tuple[str, str]]  # why a person should look: (label, evidence)
+
+    def earned(self, exercises: Sequence[Exercise]) -> float:
+        """Add up the points of some exercises."""
+        return sum(self.cells.get(each.id, ("", 0))[1] or 0.0 for each in exercises)
 
     @property
     def order(self) -> tuple[float, float, str]:
@@ -191,11 +196,9 @@ def report_page(summary: Summary, explain: Explain, name_idea: Name) -> str:
             (str(sum(bool(row.concerns) for row in summary.rows)), "need a person"),
         ],
         ideas=_list_ideas(summary, explain, name_idea),
-        grids=[
-            _notebook_table(summary, notebook, list(group))
-            for notebook, group in groupby(
-                summary.exercises, key=lambda exercise: exercise.notebook
-            )
+        notebooks=[
+            (notebook, list(group))
+            for notebook, group in groupby(summary.exercises, key=attrgetter("notebook"))
         ],
         bars=_distribution(summary),
         median=summary.average(median),
@@ -272,23 +275,6 @@ def _shares(counts: Counter, keys: Iterable[str], whole: int) -> list[dict[str, 
             shares.append({"kind": key, "x": f"{x:.2f}", "width": f"{width:.2f}"})
         x += width
     return shares
-
-
-def _notebook_table(summary: Summary, notebook: str, exercises: list[Exercise]) -> dict:
-    """Return the table of a notebook: a row for each student, a column for each exercise."""
-    rows = []
-    for row in summary.rows:
-        cells, earned, waiting = [], 0.0, 0.0
-        for exercise in exercises:
-            kind, points = row.cells.get(exercise.id, (NOT_GRADABLE, None))
-            sign, word = SIGNS[kind]
-            earned += points or 0.0
-            waiting += exercise.points if points is None else 0.0
-            shown = number(points or 0.0) if kind == "partly" else sign
-            cells.append({"kind": kind, "title": f"{exercise.id}: {word}", "text": shown})
-        rows.append({"student": row.student, "earned": earned, "waiting": waiting, "signs": cells})
-    most = sum(exercise.points for exercise in exercises)
-    return {"notebook": notebook, "most": most, "exercises": exercises, "rows": rows}
 
 
 def explain_mistake(exercise: str, mistake: str) -> tuple[str, str, str]:

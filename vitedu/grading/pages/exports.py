@@ -155,7 +155,10 @@ def canvas_csv(grades: Iterable[Grade], exercises: Sequence[Exercise], assignmen
     new assignment. A cell is empty while any of its points are open. An empty cell deletes a grade
     that Canvas already has; its preview shows this first.
     """
-    columns = _group_columns(exercises, assignment)
+    columns: dict[str, list[Exercise]] = {}
+    for exercise in exercises:
+        name = assignment or f"vitedu {exercise.notebook}"
+        columns.setdefault(name, []).append(exercise)
     possible = [float(sum(exercise.points for exercise in each)) for each in columns.values()]
     rows = [
         (grade.student, ids.get("canvas_id"), ids.get("sis_user_id"))
@@ -186,15 +189,6 @@ def moodle_csv(grades: Iterable[Grade], exercises: Sequence[Exercise]) -> str:
         for participant in grade.identity.get("moodle_id", "").split() or [""]
     )
     return write_table(names.split(","), rows, mark=False)
-
-
-def _group_columns(exercises: Sequence[Exercise], assignment: str) -> dict[str, list[Exercise]]:
-    if assignment:
-        return {assignment: list(exercises)}
-    columns: dict[str, list[Exercise]] = {}
-    for exercise in exercises:
-        columns.setdefault(f"vitedu {exercise.notebook}", []).append(exercise)
-    return columns
 
 
 def _sum_points(grade: Grade, exercises: Sequence[Exercise]) -> float | None:
