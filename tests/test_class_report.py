@@ -1,6 +1,7 @@
 """The instructor's page: counts that are right, names that are safe, nobody accused in passing."""
 
 import re
+from dataclasses import replace
 
 from made_class import exercise_grade, submission_grade
 from test_feedback import HOSTILE, Tags, assert_harmless, everything
@@ -38,7 +39,8 @@ def a_class():
 
 
 def report(grades, flags=None, exercises=TWO, problems=()):
-    summary = summarise(iter(grades), exercises, flags or {}, problems)
+    grades = (replace(g, flags=[*g.flags, *(flags or {}).get(g.student, ())]) for g in grades)
+    summary = summarise(grades, exercises, problems)
     source = report_page(summary, words, lambda exercise, part: f"idea of {part}")
     return source, assert_harmless(source).said
 

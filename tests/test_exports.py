@@ -91,8 +91,8 @@ def test_students_and_details_are_safe_in_every_table():
     )
     platforms = canvas_csv([grade], TWO[:1], bad), moodle_csv([grade], TWO[:1])
     for text in (
-        grades_csv([grade], {}),
-        totals_csv([grade], {}, 1),
+        grades_csv([grade]),
+        totals_csv([grade], 1),
         open_csv([grade]),
         *platforms,
     ):
@@ -105,7 +105,8 @@ def test_grades_have_a_row_a_student_and_exercise():
     """Points of what is not gradable are empty; its state and reason are not."""
     grades = three()
     grades[0].exercises[1].flags.append(Flag("unstable", "x"))
-    lines = rows(grades_csv(grades, {"Anna": [Flag("similar", "y")]}))
+    grades[0].flags.append(Flag("similar", "y"))
+    lines = rows(grades_csv(grades))
     assert lines[0][:6] == ["student", "exercise", "points", "max_points", "state", "reason"]
     assert [row[:6] for row in lines[1:4]] == [
         ["Anna", "patchify", "6.0", "6.0", "passed", ""],
@@ -119,7 +120,7 @@ def test_grades_have_a_row_a_student_and_exercise():
 
 def test_totals_say_whether_they_are_final():
     """Open points stand in a column of their own."""
-    lines = rows(totals_csv(three(), {}, 2))
+    lines = rows(totals_csv(three(), 2))
     table = [dict(zip(lines[0], row, strict=True)) for row in lines[1:]]
     points = [(float(t["points"]), float(t["open_points"])) for t in table]
     assert points == [(7.5, 0), (6, 4), (0, 10)]
@@ -139,7 +140,7 @@ def test_what_is_open_is_listed_with_its_reason():
 
 def test_tables_for_people_tell_excel_their_encoding():
     """A byte order mark there; none where a program looks for the first word."""
-    for text in (grades_csv([], {}), totals_csv([], {}, 0), open_csv([])):
+    for text in (grades_csv([]), totals_csv([], 0), open_csv([])):
         assert text.encode().startswith(b"\xef\xbb\xbf")
     assert canvas_csv([], TWO).startswith("Student,ID,SIS User ID,SIS Login ID,Section,")
     assert moodle_csv([], TWO).startswith("Identifier,")

@@ -118,7 +118,7 @@ def test_the_median_is_drawn_where_it_is_written():
         submission_grade(f"s{i}", [exercise_grade(state="not_gradable", reason="crashed")])
         for i in range(3)
     ]
-    summary = summarise(grades, [find("patchify")], {})
+    summary = summarise(grades, [find("patchify")])
     source = report_page(summary, lambda *_: ("", "", ""), lambda *_: "")
     assert "<b>6</b><span>median, 2 final" in source
     assert "Median 6, of the 2 whose points are final" in source

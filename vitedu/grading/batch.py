@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -126,9 +126,11 @@ def grade_class(
         chosen = choose_exercises(exercises, notebook, counts, core=core)
         options = (runs,) if polish is None else (runs, polish)
         digests = {name: digest(files, *options) for name, files in reader.files.items()}
-        is_part = bool(exercises or core or notebook or only)
         ids = {exercise.id for exercise in chosen}
-        ids |= _exercises_before(store, digests) if is_part else set()
+        if exercises or core or notebook or only:  # a part: the tables keep what they hold
+            known = store.load_json(TABLES).get("exercises")
+            stored = (each for grade in store.load_all(digests) for each in grade.exercises)
+            ids |= set(known or {each.exercise for each in stored})
         all_exercises = [exercise for exercise in EXERCISES if exercise.id in ids]
 
         def needs(submission: Submission) -> list[Exercise]:
@@ -184,14 +186,6 @@ def grade_class(
         if on_finish:
             on_finish(store, outcome)
     return outcome
-
-
-def _exercises_before(store: Store, students: Iterable[str]) -> set[str]:
-    """Return the exercises of the tables so far."""
-    known = store.load_json(TABLES).get("exercises")
-    if isinstance(known, list):
-        return set(known)
-    return {each.exercise for grade in store.load_all(students) for each in grade.exercises}
 
 
 def _refuse_overlap(folder: Path, out: Path) -> None:

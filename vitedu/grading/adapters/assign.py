@@ -193,7 +193,7 @@ def insert_solution(stub: str, reference: str, name: str) -> str:
 
 def _find_functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
     """Return the functions of a source and the methods of its classes, by name."""
-    places = [((), node) for node in parse(source).body]
+    places: list[tuple[tuple[str, ...], ast.stmt]] = [((), node) for node in parse(source).body]
     places += [
         ((node.name,), inner)
         for _, node in places

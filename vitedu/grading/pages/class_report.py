@@ -7,7 +7,7 @@ comes from ``Summary``. The words about ideas and mistakes are the checkers'.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -114,10 +114,7 @@ class Summary:
 
 
 def summarise(
-    grades: Iterable[Grade],
-    exercises: Sequence[Exercise],
-    class_flags: Mapping[str, Sequence[Flag]],
-    problems: Sequence[Flag] = (),
+    grades: Iterable[Grade], exercises: Sequence[Exercise], problems: Sequence[Flag] = ()
 ) -> Summary:
     """Read grades one at a time and keep what the page needs."""
     summary = Summary(exercises, problems=problems)
@@ -135,9 +132,8 @@ def summarise(
             if each.reason == "grader":
                 summary.faults[each.detail] += 1
         is_final = not grade.open_points and len(cells) == len(exercises)
-        concerns = _list_concerns(grade, class_flags.get(grade.student, ()))
         points = grade.points, grade.core.points, grade.open_points
-        row = StudentRow(grade.student, *points, len(cells), is_final, cells, concerns)
+        row = StudentRow(grade.student, *points, len(cells), is_final, cells, _list_concerns(grade))
         summary.rows.append(row)
         summary.levels[grade.isolation] += 1
         summary.versions.add(", ".join(f"{name} {v}" for name, v in grade.versions.items()))
@@ -146,7 +142,7 @@ def summarise(
     return summary
 
 
-def _list_concerns(grade: Grade, class_flags: Sequence[Flag]) -> list[tuple[str, str]]:
+def _list_concerns(grade: Grade) -> list[tuple[str, str]]:
     """List why a person should look at a submission, with one line for each reason."""
     reasons = defaultdict(list)  # (label, words) -> exercises
     for each in grade.exercises:
@@ -154,7 +150,7 @@ def _list_concerns(grade: Grade, class_flags: Sequence[Flag]) -> list[tuple[str,
             detail = f" ({each.detail})" if each.detail else ""
             reasons[OPEN_LABEL, REASONS[each.reason] + detail].append(each.exercise)
     flags = [(each, flag) for each in grade.exercises for flag in each.flags]
-    flags += [(None, flag) for flag in (*grade.flags, *class_flags)]
+    flags += [(None, flag) for flag in grade.flags]
     for each, flag in flags:
         if each:
             skip = flag.kind in IF_FAILED and each.state == PASSED

@@ -35,8 +35,6 @@ CLASSROOM_VARIABLES = {"classroom": "CLASSROOM", "assignment": "ASSIGNMENT", "ow
 CLASSROOM_VARIABLES |= {"assignment_type": "ASSIGNMENT_TYPE", "submission": "SUBMISSION_TAG"}
 CLASSROOM_VARIABLES |= {"commit": "COMMIT_URL", "release": "RELEASE_URL"}
 
-Flags = Mapping[str, Sequence[Flag]]  # student -> flags from comparing the class
-
 
 def safe_cell(words: str) -> str:
     """Make text that a spreadsheet shows in one cell and does not compute.
@@ -68,7 +66,7 @@ def write_table(names: str | Sequence[str], rows: Iterable[Sequence], *, mark: b
 # --- for people ----------------------------------------------------------------------------------
 
 
-def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
+def grades_csv(grades: Iterable[Grade]) -> str:
     """Write a row for each student and exercise."""
     return write_table(
         "student exercise points max_points state reason attempted misconceptions flags detail "
@@ -78,7 +76,7 @@ def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
             + [
                 "" if each.state == NOT_GRADABLE else "yes" if each.attempted else "no",
                 " ".join(each.misconceptions),
-                list_kinds([*each.flags, *grade.flags, *class_flags.get(grade.student, ())]),
+                list_kinds([*each.flags, *grade.flags]),
                 each.detail,
                 each.decided_by,
                 each.comment,
@@ -89,7 +87,7 @@ def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
     )
 
 
-def totals_csv(grades: Iterable[Grade], class_flags: Flags, num_exercises: int) -> str:
+def totals_csv(grades: Iterable[Grade], num_exercises: int) -> str:
     """Write a row for each student, with the sums over all exercises and over the core.
 
     "exercises" says over how many; "final" says whether these are all and no points are open.
@@ -111,7 +109,7 @@ def totals_csv(grades: Iterable[Grade], class_flags: Flags, num_exercises: int) 
                 states.count(NOT_GRADABLE),
                 sum(bool(each.decided_by) for each in grade.exercises),
                 grade.isolation,
-                list_kinds([*flags, *grade.flags, *class_flags.get(grade.student, ())]),
+                list_kinds([*flags, *grade.flags]),
                 ", ".join(grade.files),
             ]
 

@@ -10,6 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from vitedu.grading.batch import Outcome, grade_class
@@ -37,7 +38,9 @@ from vitedu.grading.pages.skeleton import STORED, clean, count, number, render
 from vitedu.grading.store import TABLES, Store, safe_name
 from vitedu.grading.student import Parts
 
-FORMATS = ("gradescope", "canvas", "moodle", "classroom")
+# format -> its file or folder; what an earlier run has written is renewed
+FORMATS = {"gradescope": "gradescope/", "canvas": "canvas.csv", "moodle": "moodle.csv"}
+FORMATS |= {"classroom": "classroom.json"}
 IDS = {"canvas": "canvas_id", "moodle": "moodle_id"}  # the id by which a platform finds a student
 
 
@@ -99,13 +102,12 @@ def publish(
         OSError: the folder cannot be written.
         ValueError: ``overrides.csv`` is wrong.
     """
-    exercises, flags, students = outcome.exercises, outcome.class_flags, outcome.students
+    exercises, students = outcome.exercises, outcome.students
     ids = {exercise.id for exercise in exercises}
     settings = store.load_json(TABLES)
-    formats = [each for each in FORMATS if each in {*formats, *settings.get("formats", ())}]
+    formats = [f for f, name in FORMATS.items() if f in formats or (store.out / name).exists()]
     assignment = assignment or settings.get("assignment", "")
-    later = [each for each in formats if each != "classroom"]  # which needs its own environment
-    store.write_json(TABLES, settings | {"formats": later, "assignment": assignment})
+    store.write_json(TABLES, settings | {"assignment": assignment})
     known, overrides = store.load_json(DECISIONS), {}
     if (path := store.out / OVERRIDES).exists():
         stored = store.load_all(students)
@@ -113,10 +115,11 @@ def publish(
 
     def grades() -> Iterator[SubmissionGrade]:
         for grade in store.load_all(students):
-            yield apply(grade.limit_to(ids), known, overrides)
+            own = [*grade.flags, *outcome.class_flags.get(grade.student, ())]
+            yield apply(replace(grade.limit_to(ids), flags=own), known, overrides)
 
-    store.write("grades.csv", grades_csv(grades(), flags))
-    store.write("totals.csv", totals_csv(grades(), flags, len(exercises)))
+    store.write("grades.csv", grades_csv(grades()))
+    store.write("totals.csv", totals_csv(grades(), len(exercises)))
     store.write("open.csv", open_csv(grades()))
     if "canvas" in formats:
         store.write("canvas.csv", canvas_csv(grades(), exercises, assignment))
@@ -133,7 +136,7 @@ def publish(
             store.write_json("classroom.json", classroom_results(grade, os.environ))
     store.remove_others("feedback", ".html", students)
     store.remove_others("gradescope", ".json", students)
-    summary = summarise(grades(), exercises, flags, outcome.problems)
+    summary = summarise(grades(), exercises, outcome.problems)
     store.write("report.html", report_page(summary, explain_mistake, name_idea))
     lines = [
         f"{format}.csv: {count(without_id[format], 'student')} without the number that "
@@ -195,7 +198,5 @@ def _summary_lines(out: Path, summary: Summary, formats: Sequence[str]) -> list[
         )
     lines += [f"{out}: {clean(flag.message)}" for flag in summary.problems]
     names = ["report.html", "feedback/", "grades.csv", "totals.csv"]
-    endings = {"gradescope": "/", "classroom": ".json"}
-    names += [f"{each}{endings.get(each, '.csv')}" for each in formats]
-    lines.append(f"{out}: {', '.join(names)}")
+    lines.append(f"{out}: {', '.join([*names, *map(FORMATS.get, formats)])}")
     return lines
