@@ -89,6 +89,8 @@ def test_the_core_is_assigned_in_every_form(tmp_path):
     assert (
         main(["assign", "--gradescope", str(tmp_path / "d.zip"), source, "--exercises", "2.1"]) == 2
     )
+    for wrong in ("1.77", "1.5-1.1", "1.1-"):
+        assert main(["assign", str(tmp_path / "d"), source, "--exercises", wrong]) == 2
     assert not (tmp_path / "d").exists() and not (tmp_path / "d.zip").exists()
 
 

@@ -47,11 +47,6 @@ def folder(tmp_path):
     return hand_in(tmp_path / "in", **CLASS)
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "out"
-
-
 def test_trouble_of_one_is_its_own_finding(folder, out):
     """Faults of reading and judging, also those that are no Exception, are "grader" there alone."""
     outcome = grade_class(folder, out, exercises=TWO, parts=made_parts())

@@ -28,11 +28,6 @@ def folder(tmp_path):
     return hand_in(tmp_path / "in", **CLASS)
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "out"
-
-
 def files(out):
     paths = {str(path.relative_to(out)): path for path in out.rglob("*") if path.is_file()}
     return {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in paths.items()}

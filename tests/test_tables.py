@@ -24,11 +24,6 @@ def folder(tmp_path):
     return hand_in(tmp_path / "in", **CLASS)
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "out"
-
-
 def table(path):
     """Read a table that the grader wrote, by column."""
     return list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"), newline="")))

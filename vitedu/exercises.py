@@ -157,8 +157,8 @@ def select(words: Iterable[str]) -> list[Exercise]:
     """
     chosen = set()
     for word in words:
-        first, _, last = str(word).partition("-")
-        low, high = _ordinal(first), _ordinal(last or first)
+        first, dash, last = str(word).partition("-")
+        low, high = _ordinal(first), _ordinal(last if dash else first)
         found = {each.id for each in EXERCISES if low and low <= _ordinal(each.number) <= high}
         chosen |= found or {find(word).id}
     return [exercise for exercise in EXERCISES if exercise.id in chosen]

@@ -48,29 +48,27 @@ def read_points(
     known |= {safe_cell(grade.student): grade for grade in graded}  # as the tables write them
     decisions: Decisions = {}
     for line, row in enumerate(csv.DictReader(text.splitlines(), delimiter=separator), 2):
-        words = (row.get("points") or "").strip()
+        where, words = f"{path}, line {line}", (row.get("points") or "").strip()
         if not words:
             continue
         grade, name = known.get(row.get("student") or ""), (row.get("exercise") or "").strip()
         if grade is None:
-            raise ValueError(f"{path}, line {line}: no student {row.get('student')!r} is graded.")
+            raise ValueError(f"{where}: no student {row.get('student')!r} is graded.")
         try:
-            ids = {exercise.id for exercise in select([name])}
+            ids = [exercise.id for exercise in select([name])]
         except ValueError as error:
-            raise ValueError(f"{path}, line {line}: {error}") from None
-        each = next((e for e in grade.exercises if {e.exercise} == ids), None)
+            raise ValueError(f"{where}: {error}") from None
+        each = next((e for e in grade.exercises if [e.exercise] == ids), None)
         if each is None or (only_open and each.state != NOT_GRADABLE):
             state = "open" if only_open else "graded"
-            raise ValueError(f"{path}, line {line}: {name!r} of {grade.student} is not {state}.")
+            raise ValueError(f"{where}: {name!r} of {grade.student} is not {state}.")
         try:
             points = float(words.replace(",", "."))
         except ValueError:
             points = -1.0
         if not 0 <= points <= each.max_points:
-            raise ValueError(
-                f"{path}, line {line}: points must be a number from 0 to {each.max_points:g} "
-                f"(got {words!r})."
-            )
+            most = f"{each.max_points:g}"
+            raise ValueError(f"{where}: points must be a number from 0 to {most} (got {words!r}).")
         decisions.setdefault(grade.student, {})[each.exercise] = {
             "points": points,
             "comment": (row.get(comment) or "").strip()[:MAX_COMMENT],

@@ -138,7 +138,10 @@ class Store:
         known = {safe_name(student) for student in students}
         for path in (self.out / folder).glob(f"*{ending}"):
             if SAFE_NAME.fullmatch(path.stem) and path.stem not in known:
-                path.unlink(missing_ok=True)
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise self._write_error(path, error) from None
 
     def load_json(self, name: str) -> dict:
         """Read a JSON object; an empty dict if there is no valid one."""
