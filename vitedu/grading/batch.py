@@ -251,7 +251,7 @@ def _merge(old: SubmissionGrade | None, new: SubmissionGrade, digest: str) -> Su
     fresh = [replace(each, digest=digest, seed=new.seed) for each in new.exercises]
     ids = {each.exercise for each in fresh}
     kept = [each for each in old.exercises if each.exercise not in ids] if old else []
-    levels = [old.isolation, new.isolation] if old and kept else [new.isolation]
+    levels = [*(old.isolation.split("; ") if old and kept else ()), new.isolation]
     places = {exercise.id: place for place, exercise in enumerate(EXERCISES)}
     return replace(
         new,

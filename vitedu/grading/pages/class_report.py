@@ -14,7 +14,7 @@ from operator import attrgetter
 from statistics import mean, median
 
 from vitedu.exercises import Exercise, find
-from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Flag
+from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, ExerciseGrade, Flag
 from vitedu.grading.grades import SubmissionGrade as Grade
 from vitedu.grading.pages.skeleton import SIGNS, count, grade_kind, number, render, text
 
@@ -149,8 +149,8 @@ def _list_concerns(grade: Grade) -> list[tuple[str, str]]:
         if each.state == NOT_GRADABLE:
             detail = f" ({each.detail})" if each.detail else ""
             reasons[OPEN_LABEL, REASONS[each.reason] + detail].append(each.exercise)
-    flags = [(each, flag) for each in grade.exercises for flag in each.flags]
-    flags += [(None, flag) for flag in grade.flags]
+    flags: list[tuple[ExerciseGrade | None, Flag]] = [(None, flag) for flag in grade.flags]
+    flags[:0] = [(each, flag) for each in grade.exercises for flag in each.flags]
     for each, flag in flags:
         if each:
             skip = flag.kind in IF_FAILED and each.state == PASSED

@@ -198,5 +198,5 @@ def _summary_lines(out: Path, summary: Summary, formats: Sequence[str]) -> list[
         )
     lines += [f"{out}: {clean(flag.message)}" for flag in summary.problems]
     names = ["report.html", "feedback/", "grades.csv", "totals.csv"]
-    lines.append(f"{out}: {', '.join([*names, *map(FORMATS.get, formats)])}")
+    lines.append(f"{out}: {', '.join([*names, *(FORMATS[each] for each in formats)])}")
     return lines
