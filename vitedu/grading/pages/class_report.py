@@ -151,16 +151,16 @@ def _list_concerns(grade: Grade) -> list[tuple[str, str]]:
             reasons[OPEN_LABEL, REASONS[each.reason] + detail].append(each.exercise)
     flags: list[tuple[ExerciseGrade | None, Flag]] = [(None, flag) for flag in grade.flags]
     flags[:0] = [(each, flag) for each in grade.exercises for flag in each.flags]
-    for each, flag in flags:
-        if each:
-            skip = flag.kind in IF_FAILED and each.state == PASSED
-            skip = skip or (flag.kind in IF_POINTS and not each.points)
+    for answer, flag in flags:
+        if answer:
+            skip = flag.kind in IF_FAILED and answer.state == PASSED
+            skip = skip or (flag.kind in IF_POINTS and not answer.points)
         else:
             skip = any(flag.message in words for _, words in reasons)  # said of the exercises
         if not skip and flag.kind not in HARMLESS_FLAGS:
             words = "" if flag.kind == "like_reference" else flag.message  # the label says it
             key = FLAG_LABELS.get(flag.kind, flag.kind), words
-            reasons[key] += [each.exercise] if each else []
+            reasons[key] += [answer.exercise] if answer else []
     return [
         (label, ": ".join(filter(None, [_write_names(exercises, len(grade.exercises)), words])))
         for (label, words), exercises in reasons.items()
