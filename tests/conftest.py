@@ -97,6 +97,12 @@ def pytest_xdist_make_scheduler(config, log):
     return ByFile(config, log)
 
 
+@pytest.fixture
+def out(tmp_path):
+    """The output folder of a grading."""
+    return tmp_path / "out"
+
+
 @pytest.fixture(scope="module")
 def browser():
     """Start the Chromium that `make browser` names."""

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -21,6 +22,8 @@ from vitedu.exercises import BY_ID, EXERCISES, in_notebook
 from vitedu.grading.adapters.assign import (
     BEGIN,
     END,
+    GIVEN,
+    MORE,
     assign,
     assign_nbgrader,
     insert_solution,
@@ -45,8 +48,50 @@ def test_plain_assignment_is_the_students_notebooks_without_outputs(tmp_path):
         assert [c.source for c in own.cells] == [c.source for c in original.cells]
         assert not any(c.outputs or c.execution_count for c in own.cells if c.cell_type == "code")
         exercises = in_notebook(path.stem)
-        row = f"| {path.name} | {len(exercises)} | {sum(each.points for each in exercises)} |"
+        numbers = ", ".join(each.number for each in exercises)
+        row = f"| {path.name} | {numbers} | {sum(each.points for each in exercises)} |"
         assert row in written[-1].read_text()
+    assert "vitedu grade FOLDER --out GRADES\n" in written[-1].read_text()
+
+
+def test_a_part_of_the_course_is_assigned(tmp_path, capsys):
+    """Ranges and ids: other stubs are given, their checks go, and so does an unused More."""
+    words = ["--exercises", "1.1-1.5", "softmax"]
+    assert main(["assign", str(tmp_path / "out"), str(NOTEBOOKS), *words]) == 0
+    written = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert written == ["01_patches.ipynb", "02_attention.ipynb", "README.md"]
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "--exercises 1.1 1.4 1.5 1.2 1.3 2.1\n" in readme
+    first, second = (read(tmp_path / "out" / name) for name in written[:2])
+    ids = ["patchify", "tokens_at_224", "add_class_token_and_positions", "unpatchify"]
+    assert [id for _, id in exercise_cells(first)] == [*ids, "linear_from_conv"]
+    text = "\n".join(cell.source for cell in first.cells)
+    assert f"{GIVEN}\nfrom vitedu.patches import PatchEmbed" in text and "\n# More\n" in text
+    assert f"{GIVEN}\nseam_neighbours = " in text and "check(PatchEmbed" not in text
+    assert "check(patchify)" in text and not any(c.source.startswith(MORE) for c in second.cells)
+
+
+def test_the_core_is_assigned_in_every_form(tmp_path):
+    """For students, for nbgrader and for Gradescope, with the core exercises and no others."""
+    core = [exercise.id for exercise in in_notebook("01_patches") if exercise.core]
+    source = str(NOTEBOOKS / "01_patches.ipynb")
+    assert main(["assign", str(tmp_path / "a"), source, "--core"]) == 0
+    notebook = read(tmp_path / "a" / "01_patches.ipynb")
+    assert [id for _, id in exercise_cells(notebook)] == core
+    assert main(["assign", "--nbgrader", str(tmp_path / "b"), source, "--core"]) == 0
+    notebook = read(tmp_path / "b" / "source" / "01_patches" / "01_patches.ipynb")
+    graded = [c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade")]
+    assert len(graded) == len(core)
+    assert main(["assign", "--gradescope", str(tmp_path / "c.zip"), source, "--core"]) == 0
+    with zipfile.ZipFile(tmp_path / "c.zip") as archive:
+        assert json.loads(archive.read("assignment.json"))["exercises"] == core
+    assert main(["assign", str(tmp_path / "d"), source, "--exercises", "softmax"]) == 2
+    assert (
+        main(["assign", "--gradescope", str(tmp_path / "d.zip"), source, "--exercises", "2.1"]) == 2
+    )
+    for wrong in ("1.77", "1.5-1.1", "1.1-"):
+        assert main(["assign", str(tmp_path / "d"), source, "--exercises", wrong]) == 2
+    assert not (tmp_path / "d").exists() and not (tmp_path / "d.zip").exists()
 
 
 def test_source_notebooks_are_schema_3_and_their_points_are_the_courses(tmp_path):

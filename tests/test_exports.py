@@ -5,6 +5,7 @@ import io
 import json
 import re
 
+import jsonschema
 import pytest
 from made_class import exercise_grade, submission_grade
 
@@ -13,9 +14,9 @@ from vitedu.grading.grades import Flag
 from vitedu.grading.pages.exports import (
     MARK,
     canvas_csv,
+    classroom_results,
     grades_csv,
     gradescope_results,
-    gradescope_text,
     moodle_csv,
     open_csv,
     safe_cell,
@@ -63,7 +64,7 @@ def test_text_that_begins_like_a_formula_is_made_text(words):
     assert not safe_cell(words).lstrip(" \t\r\n\x00\ufeff\u202e").startswith(tuple("=+-@|\t\r＝"))
 
 
-NAMES = ["Anna-Lena", "a=b", "01_patches.ipynb", "", "Zoë", "李雷", "'"]
+NAMES = ["Anna-Lena", "a=b", "01_patches.ipynb", "", "Zoë", "李雷", "O'Hara"]
 
 
 @pytest.mark.parametrize("words", NAMES)
@@ -89,7 +90,12 @@ def test_students_and_details_are_safe_in_every_table():
         flags=[Flag(bad, bad)],
     )
     platforms = canvas_csv([grade], TWO[:1], bad), moodle_csv([grade], TWO[:1])
-    for text in (grades_csv([grade], {}), totals_csv([grade], {}), open_csv([grade]), *platforms):
+    for text in (
+        grades_csv([grade]),
+        totals_csv([grade], 1),
+        open_csv([grade]),
+        *platforms,
+    ):
         cells = [each for row in rows(text) for each in row]
         assert any("HYPERLINK" in each for each in cells)
         assert not any(each.startswith(tuple("=+-@")) for each in cells)
@@ -99,7 +105,8 @@ def test_grades_have_a_row_a_student_and_exercise():
     """Points of what is not gradable are empty; its state and reason are not."""
     grades = three()
     grades[0].exercises[1].flags.append(Flag("unstable", "x"))
-    lines = rows(grades_csv(grades, {"Anna": [Flag("similar", "y")]}))
+    grades[0].flags.append(Flag("similar", "y"))
+    lines = rows(grades_csv(grades))
     assert lines[0][:6] == ["student", "exercise", "points", "max_points", "state", "reason"]
     assert [row[:6] for row in lines[1:4]] == [
         ["Anna", "patchify", "6.0", "6.0", "passed", ""],
@@ -113,7 +120,7 @@ def test_grades_have_a_row_a_student_and_exercise():
 
 def test_totals_say_whether_they_are_final():
     """Open points stand in a column of their own."""
-    lines = rows(totals_csv(three(), {}))
+    lines = rows(totals_csv(three(), 2))
     table = [dict(zip(lines[0], row, strict=True)) for row in lines[1:]]
     points = [(float(t["points"]), float(t["open_points"])) for t in table]
     assert points == [(7.5, 0), (6, 4), (0, 10)]
@@ -133,7 +140,7 @@ def test_what_is_open_is_listed_with_its_reason():
 
 def test_tables_for_people_tell_excel_their_encoding():
     """A byte order mark there; none where a program looks for the first word."""
-    for text in (grades_csv([], {}), totals_csv([], {}), open_csv([])):
+    for text in (grades_csv([]), totals_csv([], 0), open_csv([])):
         assert text.encode().startswith(b"\xef\xbb\xbf")
     assert canvas_csv([], TWO).startswith("Student,ID,SIS User ID,SIS Login ID,Section,")
     assert moodle_csv([], TWO).startswith("Identifier,")
@@ -188,8 +195,7 @@ def test_gradescope_scores_what_was_graded():
     assert [test["status"] for test in results["tests"]] == ["passed", "failed"]
     assert [test["max_score"] for test in results["tests"]] == [6.0, 4.0]
     assert results["stdout_visibility"] == "hidden"
-    text = gradescope_text(anna)
-    assert json.loads(text) == results and "987654" not in text
+    assert "987654" not in json.dumps(results)
 
 
 def test_gradescope_shows_no_zero_for_what_could_not_be_graded():
@@ -225,3 +231,50 @@ def test_whole_notebooks_sum_up():
     lines = rows(canvas_csv([grade], exercises))
     points = float(sum(exercise.points for exercise in exercises))
     assert lines[1][5] == lines[2][5] == str(points)
+
+
+# the structure that Classroom 50 asks for: schemas/result-v1.schema.json in its repository
+WHOLE = {"type": "integer", "minimum": 0}
+WORDS = {"type": "string", "minLength": 1}
+TIME = {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$"}
+RESULT = {
+    "schema": {"const": "classroom50/result/v1"},
+    "assignment_type": {"enum": ["individual", "group"]},
+    "submission": {"type": "string", "pattern": "^submit/"},
+    "datetime": TIME,
+    "score": WHOLE,
+    "max-score": WHOLE,
+    "tests": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["test-name", "passed", "score", "max-score"],
+            "properties": {
+                "test-name": WORDS,
+                "passed": {"type": "boolean"},
+                "score": WHOLE,
+                "max-score": WHOLE,
+            },
+        },
+    },
+} | dict.fromkeys(["classroom", "assignment", "owner", "commit", "release", "review"], WORDS)
+RUNNER = {"CLASSROOM": "vit", "ASSIGNMENT": "patches", "OWNER": "anna"}
+RUNNER |= {"ASSIGNMENT_TYPE": "individual", "SUBMISSION_TAG": "submit/2026-11-26T12-00-00Z-a1b2c3d"}
+RUNNER |= {"COMMIT_URL": "https://c", "RELEASE_URL": "https://r"}
+
+
+def test_classroom_50_reads_whole_numbers_and_no_zero_for_what_is_open():
+    """By its schema; a score is in hundredths, never above its maximum, and their sums fit."""
+    schema = {"type": "object", "additionalProperties": False, "required": [*RESULT]}
+    for grade in three():
+        results = classroom_results(grade, RUNNER)
+        jsonschema.validate(results, schema | {"properties": RESULT})
+        assert results["score"] == sum(test["score"] for test in results["tests"])
+        assert all(test["score"] <= test["max-score"] for test in results["tests"])
+    anna, bob, _ = (classroom_results(grade, RUNNER) for grade in three())
+    assert (anna["score"], anna["max-score"]) == (750, 1000)
+    assert (bob["score"], bob["max-score"]) == (600, 600)  # four points are open, and no 0
+    assert bob["tests"][1]["output"].startswith("Not graded yet, and not a 0")
+    assert anna["review"] == anna["commit"] == "https://c"
+    with pytest.raises(ValueError, match=r"autograder\.py, which sets OWNER"):
+        classroom_results(three()[0], {**RUNNER, "OWNER": ""})

@@ -165,7 +165,7 @@ def test_the_students_own_code_stands_beside_the_finding():
     lines = [["got", "TypeError: unsupported   (line 4: return images / '<b>')"]]
     grade = exercise_grade(state="failed", lines=lines, code=code, place="a.ipynb, cell 7")
     source = feedback_page(submission_grade(exercises=[grade]))
-    assert "Your answer (a.ipynb, cell 7):" in source
+    assert "<bdi>a.ipynb, cell 7</bdi></small></h3>" in source
     assert "<span>  3</span> def patchify(images, patch_size):" in source
     assert "<span>  4</span> <b>    return images / &#39;&lt;b&gt;&#39;</b>" in source
     assert_harmless(source)

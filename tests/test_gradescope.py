@@ -62,7 +62,8 @@ def test_zip_holds_what_gradescope_wants_and_nothing_of_this_machine(tmp_path, c
         names = archive.namelist()
         modes = {name: archive.getinfo(name).external_attr >> 16 for name in names}
         settings = json.loads(archive.read("assignment.json"))
-        assert settings.pop("sizes") > 0 and settings == {"notebooks": ["01_patches"]}
+        ids = [exercise.id for exercise in in_notebook("01_patches")]
+        assert settings.pop("sizes") > 0 and settings == {"exercises": ids}
         assert archive.read("requirements.txt").decode().split("\n")[:-1] == requirements()
     assert modes["setup.sh"] == modes["run_autograder"] == 0o755
     assert "vitedu/grading/judge.py" in names and "vitedu/patches.py" in names

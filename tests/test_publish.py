@@ -2,12 +2,16 @@
 
 import csv
 import io
+import json
 import os
 
 import pytest
-from made_class import hand_in, made_parts
+from made_class import extract, hand_in, made_parts
+from test_submissions import put
 
 from vitedu.__main__ import main
+from vitedu.grading.adapters.classroom import read_checkout
+from vitedu.grading.grades import Submission
 from vitedu.grading.pages import publish
 from vitedu.grading.pages.publish import main_grade
 from vitedu.grading.store import safe_name
@@ -24,11 +28,6 @@ def folder(tmp_path):
     return hand_in(tmp_path / "in", **CLASS)
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "out"
-
-
 def files(out):
     paths = {str(path.relative_to(out)): path for path in out.rglob("*") if path.is_file()}
     return {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in paths.items()}
@@ -37,13 +36,22 @@ def files(out):
 def test_everything_is_written_and_told(folder, out, capsys):
     """Tables, a page a student, the report; the terminal says what is open and where to look."""
     assert main_grade(folder, out, parts=made_parts(), **CHOICES) == 0
-    expected = {".lock", "class.json", "secret.json", "grades.csv", "totals.csv", "open.csv"}
+    expected = {
+        ".lock",
+        "class.json",
+        "secret.json",
+        "tables.json",
+        "grades.csv",
+        "totals.csv",
+        "open.csv",
+    }
     for name in map(safe_name, CLASS):
         expected |= {f"submissions/{name}.json", f"feedback/{name}.html"}
     assert set(files(out)) == expected | {"report.html"}
     output = capsys.readouterr().out
     assert output.startswith("2 submissions: 2 graded now, 0 before. Isolation: full.")
-    assert "Mean 7.5 of 10 points (1 of 2 are final)." in output
+    assert "Mean 6 of 6 core points, 7.5 of all 10 (1 of 2 are final)." in output
+    assert "stored in this folder of grades and nowhere else" in output
     assert "4 points of 1 submission are open" in output and f"{out / 'open.csv'}" in output
 
 
@@ -128,6 +136,7 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
         "jobs": 2,
         "student_from": "moodle",
         "exercises": ["patchify"],
+        "core": False,
         "notebook": "01_patches",
         "only": ["a", "b"],
         "runs": 5,
@@ -136,6 +145,44 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
         "again": True,
         "allow_unsafe": True,
     }
+
+
+def test_overrides_are_read_on_every_grading(folder, out, capsys):
+    """From the output folder, into every table and page, and shown as a person's."""
+    main_grade(folder, out, parts=made_parts(), **CHOICES)
+    path = out / "overrides.csv"
+    path.write_text("student;exercise;points;reason\nanna;1.2;4;explained it orally\n")
+    for _ in range(2):
+        main_grade(folder, out, parts=made_parts(), **CHOICES)
+        assert f"1 exercise decided by {path}." in capsys.readouterr().out
+    rows = list(csv.DictReader(io.StringIO((out / "grades.csv").read_text("utf-8-sig"))))
+    row = next(row for row in rows if (row["student"], row["exercise"]) == ("anna", "unpatchify"))
+    assert (row["points"], row["comment"]) == ("4.0", "explained it orally")
+    assert row["decided_by"] == "overrides.csv (by machine: 1.5 points)"
+    page = (out / "feedback" / f"{safe_name('anna')}.html").read_text()
+    assert "Your instructor decided about these points: explained it orally" in page
+    path.write_text("student,exercise,points,reason\nanna,1.2,9,x\n")
+    with pytest.raises(ValueError, match="line 2: points must be a number from 0 to 4"):
+        main_grade(folder, out, parts=made_parts(), **CHOICES)
+
+
+def test_classroom_reads_one_students_repository(tmp_path, out, monkeypatch):
+    """All its notebooks are the owner's; elsewhere it says what is missing."""
+    variables = "CLASSROOM ASSIGNMENT ASSIGNMENT_TYPE SUBMISSION_TAG COMMIT_URL RELEASE_URL"
+    for name in variables.split():
+        monkeypatch.setenv(name, name.lower())
+    monkeypatch.setenv("OWNER", "anna")
+    put(tmp_path / "in", "01_patches.ipynb", "more/notes.ipynb")
+    answers = hand_in(tmp_path / "text", anna={"patchify": "passed"})
+    found = extract(Submission("anna", (answers / "anna.txt",)))
+    parts = made_parts(find=read_checkout, extract=lambda _: found, compare=lambda _: {})
+    choices = {"formats": ["classroom"], "exercises": ["patchify"], "parts": parts}
+    main_grade(tmp_path / "in", out, **choices)
+    results = json.loads((out / "classroom.json").read_text())
+    assert results["owner"] == "anna" and results["score"] == results["max-score"] == 600
+    monkeypatch.delenv("OWNER")
+    with pytest.raises(ValueError, match="which sets OWNER"):
+        main_grade(tmp_path / "in", tmp_path / "other", **choices)
 
 
 def test_choices_of_the_command_line_are_those_of_the_modules():

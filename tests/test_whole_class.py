@@ -184,3 +184,22 @@ def test_a_person_decides_what_is_open(graded, tmp_path, capsys):
     fill_in(tmp_path / "filled.csv", rows)
     assert main([*words, "--with", str(tmp_path / "filled.csv")]) == 2
     assert "points must be a number from 0 to" in capsys.readouterr().err and tree(mine) == before
+
+
+def test_the_example_class_shows_what_an_instructor_meets(tmp_path, monkeypatch, capsys):
+    """Full points, recognised mistakes, stubs, an answer and a file that cannot be read."""
+    monkeypatch.chdir(STUDENT_VERSION.parents[1])
+    few = ["--exercises", "1.1", "PatchEmbed", "unpatchify", "--polish", "0", "--allow-unsafe"]
+    assert main(["grade", "--example", "--out", str(tmp_path), *few]) == 0
+    assert len(list((tmp_path / "submissions").iterdir())) == 6
+    rows = {(r["student"], r["exercise"]): r for r in table(tmp_path / "grades" / "grades.csv")}
+    assert {outcome(rows, "anna", id)[0] for id in ("patchify", "unpatchify")} == {"passed"}
+    assert rows["ben", "patchify"]["misconceptions"] == "reshape_only"
+    assert rows["cleo", "unpatchify"]["attempted"] == "no"
+    assert outcome(rows, "emil", "PatchEmbed") == ("not_gradable", "syntax", "")
+    assert outcome(rows, "finn") == ("not_gradable", "unreadable", "")
+    page = assert_harmless((tmp_path / "grades" / "report.html").read_text("utf-8")).said
+    assert "1.1 cut an image into patches: every pixel stands where it should." in page
+    assert "Missed by 3 of 5 who tried (60 %)." in page
+    assert main(["grade", "--out", str(tmp_path / "x")]) == 2
+    assert "or --example" in capsys.readouterr().err

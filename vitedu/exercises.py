@@ -9,6 +9,7 @@ references (in the module of the notebook), checkers (``vitedu.checks``), stubs 
 import difflib
 import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,6 +143,31 @@ def find(exercise_id: str) -> Exercise:
     names = ", ".join(folded[name] for name in near)
     advice = f"did you mean {names}?" if near else "`vitedu list` shows them all."
     raise ValueError(f"there is no exercise {exercise_id!r}; {advice}")
+
+
+def select(words: Iterable[str]) -> list[Exercise]:
+    """Look up exercises by id, number or range of numbers, in the order of the syllabus.
+
+    Raises:
+        ValueError: nothing has such a name.
+
+    Example:
+        >>> [exercise.number for exercise in select(["1.1-1.3", "softmax"])]
+        ['1.1', '1.2', '1.3', '2.1']
+    """
+    chosen = set()
+    for word in words:
+        first, dash, last = str(word).partition("-")
+        low, high = _ordinal(first), _ordinal(last if dash else first)
+        found = {each.id for each in EXERCISES if low and low <= _ordinal(each.number) <= high}
+        chosen |= found or {find(word).id}
+    return [exercise for exercise in EXERCISES if exercise.id in chosen]
+
+
+def _ordinal(number: str) -> tuple[int, ...]:
+    """Read "1.10" as (1, 10), which comes after (1, 9); () if it is no number."""
+    is_number = re.fullmatch(r"\d{1,3}\.\d{1,3}", number)
+    return tuple(map(int, number.split("."))) if is_number else ()
 
 
 def in_notebook(notebook: str) -> list[Exercise]:

@@ -123,10 +123,10 @@ def measure(students: list[Student], stem: str, folder: Path, jobs: int) -> dict
     spent: dict[str, float] = {}
     grades: dict[str, SubmissionGrade] = {}
 
-    def after(store: Store, outcome, exercises) -> None:
+    def after(store: Store, outcome) -> None:
         spent["grading"] = time.perf_counter() - start
         with clock.part("tables and pages"):
-            publish(store, outcome, exercises)
+            publish(store, outcome)
         grades.update({grade.student: grade for grade in store.load_all(outcome.students)})
         spent["level"] = outcome.level
 

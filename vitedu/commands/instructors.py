@@ -22,11 +22,17 @@ def add_commands(commands: Commands) -> None:
     kinds.add_argument(
         "--gradescope", action="store_true", help="as the zip file of a Gradescope autograder"
     )
+    _add_choice(new, "hand out")
     new = commands.add("grade", grade_class, "grade a folder of returned, untrusted notebooks")
-    new.add_argument("folder", type=Path, help="what the students handed in; it is only read")
-    new.add_argument("--out", type=Path, required=True, help="folder for grades, pages and tables")
+    new.add_argument(
+        "folder", type=Path, nargs="?", help="what the students handed in; it is only read"
+    )
+    new.add_argument("--out", type=Path, help="folder for grades, pages and tables")
+    new.add_argument(
+        "--example", action="store_true", help="make a class of six in --out, and grade it"
+    )
     new.add_argument("--notebook", help="grade this one only (default: those the class handed in)")
-    new.add_argument("--exercises", nargs="+", default=[], metavar="ID", help="grade these only")
+    _add_choice(new, "grade")
     new.add_argument("--only", nargs="+", default=[], metavar="STUDENT", help="grade these only")
     new.add_argument("--again", action="store_true", help="grade anew what has a grade")
     new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
@@ -52,7 +58,7 @@ def add_commands(commands: Commands) -> None:
         dest="formats",
         nargs="+",
         default=[],
-        choices=["canvas", "moodle", "gradescope"],
+        choices=["canvas", "moodle", "gradescope", "classroom"],
         help="write files for these, too",
     )
     new.add_argument(
@@ -68,36 +74,63 @@ def add_commands(commands: Commands) -> None:
     )
 
 
+def _add_choice(command, verb: str) -> None:
+    command.add_argument(
+        "--exercises",
+        nargs="+",
+        default=[],
+        metavar="ID",
+        help=f"{verb} these only: ids, numbers or ranges, such as 1.1-1.5 2.2 softmax",
+    )
+    command.add_argument("--core", action="store_true", help=f"{verb} the core exercises only")
+
+
 def assign_notebooks(args) -> int:
     """Write what students, nbgrader or Gradescope get."""
+    from vitedu.exercises import EXERCISES, select
+
+    known = select(args.exercises) if args.exercises else EXERCISES
+    chosen = [exercise for exercise in known if exercise.core or not args.core]
     if args.gradescope:
         from vitedu.grading.adapters.gradescope import write_autograder
 
-        print(write_autograder(args.out, args.notebooks))
+        print(write_autograder(args.out, args.notebooks, chosen))
         return 0
     from vitedu.grading.adapters.assign import assign, assign_nbgrader
 
-    for path in (assign_nbgrader if args.nbgrader else assign)(args.out, args.notebooks):
-        print(path)
+    write = assign_nbgrader if args.nbgrader else assign
+    print(*write(args.out, args.notebooks, chosen), sep="\n")
     return 0
 
 
 def grade_class(args) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
+    from dataclasses import replace
+    from functools import partial
+
     from vitedu.grading.pages.publish import main_grade
 
-    parts = None
-    if args.dask:
-        from dataclasses import replace
-        from functools import partial
+    folder, out, parts = args.folder, args.out, None
+    if args.example:
+        from vitedu.grading.adapters.example import write_class
 
+        out = out or Path("example")
+        folder, out = write_class(out / "submissions"), out / "grades"
+    if not folder or not out:
+        raise ValueError("name the folder with the returned notebooks, and --out; or --example.")
+    if args.dask:
         from vitedu.grading.adapters.cluster import Cluster
         from vitedu.grading.student import real_parts
 
         parts = replace(real_parts(), open_box=partial(Cluster, args.dask))
+    if "classroom" in args.formats:
+        from vitedu.grading.adapters.classroom import read_checkout
+        from vitedu.grading.student import real_parts
+
+        parts = replace(parts or real_parts(), find=read_checkout)
     return main_grade(
-        args.folder,
-        args.out,
+        folder,
+        out,
         parts=parts,
         formats=args.formats,
         assignment=args.assignment,
@@ -105,6 +138,7 @@ def grade_class(args) -> int:
         jobs=args.jobs,
         student_from=args.student_from,
         exercises=args.exercises,
+        core=args.core,
         notebook=stem(args.notebook) if args.notebook else None,
         only=args.only,
         runs=args.runs,

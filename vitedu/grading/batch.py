@@ -14,37 +14,42 @@ import secrets
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vitedu.exercises import EXERCISES, Exercise, find, in_notebook, notebook_named
+from vitedu.exercises import EXERCISES, Exercise, notebook_named, select
 from vitedu.grading.fingerprint import digest
-from vitedu.grading.grades import Flag, Submission
+from vitedu.grading.grades import Flag, Submission, SubmissionGrade
 from vitedu.grading.intake.class_reader import ClassReader
-from vitedu.grading.store import FOLDERS, SPLIT, Store
+from vitedu.grading.pages.exports import safe_cell
+from vitedu.grading.store import FOLDERS, SPLIT, TABLES, Store
 from vitedu.grading.student import MIN_RUNS, Parts, grade_submission, not_gradable, real_parts
 from vitedu.progressbar import ProgressBar
 
 # A notebook is graded by default if it occurs in this share of the submissions, compared with the
 # most frequent notebook.
 SHARE = 0.25
+AMBIGUOUS = "ambiguous"  # a flag, and a reason of ``grades.REASONS``
+STALE = "graded before the files, vitedu or the options changed; grade without --only, --exercises"
 
 
 @dataclass
 class Outcome:
     """What a run of ``grade_class`` did."""
 
-    students: list[str]  # students with an up-to-date grade, in order
+    students: list[str]  # students with a grade, in order
     num_new: int  # in this run
     num_stored: int  # graded by an earlier run
-    num_pending: int  # changed or new, but left out by ``only``
+    num_pending: int  # with something new or changed, but left out by ``only`` or ``exercises``
     level: str  # isolation of this run; "" if nothing had to be graded
     seconds: float
     class_flags: dict[str, list[Flag]]  # student -> flags from comparing the class
     problems: list[Flag]  # files that belong to no student
     other_notebooks: dict[str, int]  # notebook that is not graded -> number of submissions with it
+    exercises: list[Exercise]  # of the tables: those of this run, and of earlier ones if it is part
 
 
 def grade_class(
@@ -54,6 +59,7 @@ def grade_class(
     jobs: int | None = None,
     student_from: str = "auto",
     exercises: Sequence[str] = (),
+    core: bool = False,
     notebook: str | None = None,
     only: Sequence[str] = (),
     runs: int = MIN_RUNS,
@@ -62,20 +68,21 @@ def grade_class(
     again: bool = False,
     allow_unsafe: bool = False,
     parts: Parts | None = None,
-    on_finish: Callable[[Store, Outcome, list[Exercise]], None] | None = None,
+    on_finish: Callable[[Store, Outcome], None] | None = None,
 ) -> Outcome:
-    """Grade every submission in a folder that has no up-to-date grade.
+    """Grade every exercise of every submission in a folder that has no up-to-date grade.
 
-    A grade is up to date if files, versions, exercises and number of runs have not changed and the
-    grader itself did not fail. After a kill, the same command grades the rest and leaves finished
-    grades unchanged.
+    A grade is up to date if files, versions and options have not changed and the grader itself did
+    not fail. After a kill, the same command grades the rest and leaves finished grades unchanged.
+    A run for some students or exercises changes only their grades: the others stay in the tables.
 
     Args:
         folder: what the students handed in; it is only read.
         out: folder for ``submissions/*.json``, one for each student, and ``grader.log``.
         jobs: submissions graded at the same time; default: one more than the usable cores.
         student_from: where names come from; see ``submissions.find_submissions``.
-        exercises: ids to grade; default: all of ``notebook``.
+        exercises: ids, numbers or ranges of numbers to grade; default: all of ``notebook``.
+        core: grade the core exercises only.
         notebook: stem of the notebook to grade; default: those that the class handed in.
         only: names of students to grade; default: all.
         runs: runs of each answer, 3 or more.
@@ -85,7 +92,7 @@ def grade_class(
         again: grade submissions with an up-to-date grade as well.
         allow_unsafe: grade even if the machine cannot isolate answers at all.
         parts: the functions that do the work; default ``real_parts()``.
-        on_finish: called with store, outcome and exercises while ``out`` is still locked.
+        on_finish: called with store and outcome while ``out`` is still locked.
 
     Raises:
         ValueError: an option makes no sense, or there is nothing to grade.
@@ -106,7 +113,7 @@ def grade_class(
     start = time.monotonic()
     parts = parts or real_parts()
     intake = parts.find(folder, student_from=student_from)
-    submissions = _number_namesakes(intake.submissions)
+    submissions = _tell_apart(intake.submissions)
     if not submissions:
         raise ValueError(f"{folder} holds no notebooks (*.ipynb).")
     unknown = sorted(set(only) - {submission.student for submission in submissions})
@@ -116,55 +123,68 @@ def grade_class(
     with Store(out) as store:
         reader = ClassReader(submissions, parts, store)
         counts = {} if exercises or notebook else reader.notebooks()
-        chosen = choose_exercises(exercises, notebook, counts)
+        chosen = choose_exercises(exercises, notebook, counts, core=core)
         options = (runs,) if polish is None else (runs, polish)
-        digests = {name: digest(files, chosen, *options) for name, files in reader.files.items()}
+        digests = {name: digest(files, *options) for name, files in reader.files.items()}
+        ids = {exercise.id for exercise in chosen}
+        if exercises or core or notebook or only:  # a part: the tables keep what they hold
+            known = store.load_json(TABLES).get("exercises")
+            stored = (each for grade in store.load_all(digests) for each in grade.exercises)
+            ids |= set(known or {each.exercise for each in stored})
+        all_exercises = [exercise for exercise in EXERCISES if exercise.id in ids]
 
-        def is_done(submission: Submission) -> bool:
-            grade = store.load(submission.student)
-            return (
-                grade is not None
-                and grade.digest == digests[submission.student]
-                and not (again or any(each.reason == "grader" for each in grade.exercises))
-                and seed in (None, grade.seed)
-            )
+        def needs(submission: Submission) -> list[Exercise]:
+            """List the chosen exercises without an up-to-date grade."""
+            grade, own = store.load(submission.student), digests[submission.student]
+            current = {
+                each.exercise
+                for each in (grade.exercises if grade and not again else ())
+                if each.digest == own and each.reason != "grader" and seed in (None, each.seed)
+            }
+            return [exercise for exercise in chosen if exercise.id not in current]
 
-        todo = [s for s in submissions if (not only or s.student in only) and not is_done(s)]
+        asked = [each for each in submissions if not only or each.student in only]
+        todo = [(submission, own) for submission in asked if (own := needs(submission))]
         level = ""
         if todo:
             with parts.open_box(allow_unsafe=allow_unsafe) as box:
                 level = box.level
                 try:
-                    _grade_all(
-                        todo, chosen, parts, box, store, digests, reader, seed, runs, polish, jobs
-                    )
+                    _grade_all(todo, parts, box, store, digests, reader, seed, runs, polish, jobs)
                 finally:
                     for event in getattr(box, "events", ()):
                         store.log(f"isolation: {event}")
-        graded = {submission.student for submission in todo}
-        students = [
-            grade.student
-            for grade in store.load_all(submission.student for submission in submissions)
-            if grade.student in graded or grade.digest == digests[grade.student]
-        ]
+        graded = {submission.student for submission, _ in todo}
+        students, flags, num_pending = list[str](), reader.flags(), 0
+        for student, digest_now in digests.items():
+            grade = store.load(student)
+            known = grade.limit_to(ids).exercises if grade else []
+            students += [student] if known else []
+            stale = [each.exercise for each in known if each.digest != digest_now]
+            num_pending += student not in graded and (bool(stale) or len(known) < len(ids))
+            if stale:
+                words = f"{', '.join(stale)}: {STALE}"
+                flags[student] = [*flags.get(student, ()), Flag("stale", words)]
         outcome = Outcome(
             students,
             len(graded),
-            len(students) - len(graded),
-            len(submissions) - len(students),
+            len(set(students) - graded),
+            num_pending,
             level,
             time.monotonic() - start,
-            reader.flags(),
+            flags,
             list(intake.problems),
             {
                 name: count
                 for name, count in sorted(reader.notebooks().items())
-                if name not in {exercise.notebook for exercise in chosen}
+                if name not in {exercise.notebook for exercise in all_exercises}
             },
+            all_exercises,
         )
         reader.save()
+        store.write_json(TABLES, store.load_json(TABLES) | {"exercises": sorted(ids)})
         if on_finish:
-            on_finish(store, outcome, chosen)
+            on_finish(store, outcome)
     return outcome
 
 
@@ -178,19 +198,20 @@ def _refuse_overlap(folder: Path, out: Path) -> None:
         )
 
 
-def _grade_all(todo, chosen, parts, box, store, digests, reader, seed, runs, polish, jobs) -> None:
+def _grade_all(todo, parts, box, store, digests, reader, seed, runs, polish, jobs) -> None:
     """Grade in threads that wait for the workers of the box; store each grade when it is ready."""
     jobs = min(jobs or getattr(box, "jobs", None) or default_jobs(), len(todo))
     bar, stop = ProgressBar(total=len(todo)), threading.Event()
 
-    def work(submission: Submission) -> None:
+    def work(submission: Submission, exercises: list[Exercise]) -> None:
         if stop.is_set():
             return
         own_seed = store.class_secret() * SPLIT + secrets.randbelow(SPLIT) if seed is None else seed
+        twins = next((flag for flag in submission.flags if flag.kind == AMBIGUOUS), None)
         # a cluster's box has its own grade_submission
         grade = getattr(box, "grade_submission", grade_submission)(
             submission,
-            chosen,
+            [] if twins else exercises,
             parts,
             box,
             seed=own_seed,
@@ -199,17 +220,20 @@ def _grade_all(todo, chosen, parts, box, store, digests, reader, seed, runs, pol
             extraction=reader.extraction(submission),
             log=store.log,
         )
-        grade = replace(grade, digest=digests[submission.student])
+        if twins:
+            grades = [not_gradable(each, AMBIGUOUS, twins.message) for each in exercises]
+            grade = replace(grade, exercises=grades)
+        old, own = store.load(submission.student), digests[submission.student]
         try:
-            store.save(grade)
+            store.save(_merge(old, grade, own))
         except (ValueError, TypeError) as error:  # not valid JSON: a fault of the grader
             store.log(f"{ascii(submission.student)}, writing: {type(error).__name__}: {error}")
             detail = f"{type(error).__name__} in the grader; grader.log has the lines"
-            grades = [not_gradable(exercise, "grader", detail) for exercise in chosen]
-            store.save(replace(grade, exercises=grades, flags=[]))
+            grades = [not_gradable(exercise, "grader", detail) for exercise in exercises]
+            store.save(_merge(old, replace(grade, exercises=grades, flags=[]), own))
 
     with ThreadPoolExecutor(jobs, thread_name_prefix="grade") as pool:
-        futures = [pool.submit(work, submission) for submission in todo]
+        futures = [pool.submit(work, *each) for each in todo]
         try:
             for done, future in enumerate(as_completed(futures), 1):
                 future.result()
@@ -222,31 +246,49 @@ def _grade_all(todo, chosen, parts, box, store, digests, reader, seed, runs, pol
             bar.close()
 
 
+def _merge(old: SubmissionGrade | None, new: SubmissionGrade, digest: str) -> SubmissionGrade:
+    """Put new grades in the place of old ones, and keep those that were not graded now."""
+    fresh = [replace(each, digest=digest, seed=new.seed) for each in new.exercises]
+    ids = {each.exercise for each in fresh}
+    kept = [each for each in old.exercises if each.exercise not in ids] if old else []
+    levels = [*(old.isolation.split("; ") if old and kept else ()), new.isolation]
+    places = {exercise.id: place for place, exercise in enumerate(EXERCISES)}
+    return replace(
+        new,
+        digest=digest,
+        isolation="; ".join(dict.fromkeys(levels)),
+        exercises=sorted(
+            [each for each in kept if each.exercise in places] + fresh,
+            key=lambda each: places[each.exercise],
+        ),
+    )
+
+
 def choose_exercises(
-    ids: Sequence[str], notebook: str | None, counts: Mapping[str, int]
+    words: Sequence[str], notebook: str | None, counts: Mapping[str, int], *, core: bool = False
 ) -> list[Exercise]:
-    """Decide what is graded: the ids, or a notebook, or the notebooks that the class handed in.
+    """Decide what is graded: the exercises named, or a notebook, or those that the class handed in.
 
     Args:
-        ids: of exercises.
+        words: ids, numbers or ranges of numbers; see ``vitedu.exercises.select``.
         notebook: stem of a notebook.
         counts: notebook -> number of submissions with it. A rare notebook is left out: a stray
-            file must not add points that all others miss.
+            file, or one with marks of all chapters, must not add points that all others miss.
+        core: whether only core exercises are graded.
 
     Raises:
         ValueError: an exercise or notebook is unknown, or nothing is left to grade.
     """
-    if ids:
-        selected_ids = {find(id).id for id in ids}
-        if notebook:
-            selected_ids &= {exercise.id for exercise in in_notebook(notebook_named(notebook))}
-    else:
-        highest = max(counts.values(), default=0)
-        names = {name for name, count in counts.items() if count >= SHARE * highest}
-        if notebook:
-            names = {notebook_named(notebook)}
-        selected_ids = {exercise.id for exercise in EXERCISES if exercise.notebook in names}
-    chosen = [exercise for exercise in EXERCISES if exercise.id in selected_ids]
+    most = max(counts.values(), default=0)
+    names = {name for name, count in counts.items() if count >= max(SHARE * most, min(2, most))}
+    if notebook:
+        names = {notebook_named(notebook)}
+    chosen = [
+        exercise
+        for exercise in (select(words) if words else EXERCISES)
+        if exercise.notebook in names or (words and not notebook)
+    ]
+    chosen = [exercise for exercise in chosen if exercise.core or not core]
     if not chosen:
         raise ValueError(
             "nothing to grade: no file holds exercises of the course; name --notebook or "
@@ -255,16 +297,24 @@ def choose_exercises(
     return chosen
 
 
-def _number_namesakes(submissions: list[Submission]) -> list[Submission]:
-    """Sort submissions by name, and number equal names, so that no grade is overwritten."""
-    numbered, names = [], set()
+def _tell_apart(submissions: list[Submission]) -> list[Submission]:
+    """Sort submissions by name, and flag those whose names would be one cell of a table.
+
+    Each gets the path as a part of its name, so that no grade is overwritten.
+    """
+    alike = defaultdict(list)
     for submission in sorted(submissions, key=lambda s: (s.student, [f.name for f in s.files])):
-        name, number = submission.student, 2
-        while name in names:
-            name, number = f"{submission.student} ({number})", number + 1
-        names.add(name)
-        numbered.append(replace(submission, student=name))
-    return numbered
+        alike[safe_cell(submission.student)].append(submission)
+    result = []
+    for group in alike.values():
+        places = [ascii(each.place or number) for number, each in enumerate(group, 1)]
+        flag = Flag(AMBIGUOUS, f"these bear one name: {', '.join(places)}; rename one, grade again")
+        for submission, place in zip(group, places, strict=True):
+            if len(group) > 1:
+                flags, name = (*submission.flags, flag), f"{submission.student} [{place}]"
+                submission = replace(submission, student=name, flags=flags)
+            result.append(submission)
+    return result
 
 
 def default_jobs() -> int:

@@ -1,17 +1,16 @@
 """Hashes of everything that a grade depends on: if the hash is the same, so is the grade.
 
 Role: ``digest_files`` covers what was handed in, ``versions`` the code that judges, and ``digest``
-both of them with what was asked for. ``batch`` compares the hashes.
+both of them with the options. ``batch`` compares the hashes.
 """
 
 import functools
 import hashlib
 import platform
-from collections.abc import Sequence
 from pathlib import Path
 
 from vitedu import __version__
-from vitedu.exercises import EXERCISES, Exercise
+from vitedu.exercises import EXERCISES
 from vitedu.grading.grades import Submission
 from vitedu.grading.intake.notebook_file import Unreadable, open_regular
 
@@ -51,10 +50,10 @@ def digest_files(submission: Submission) -> str:
     return total.hexdigest()
 
 
-def digest(files: str, exercises: Sequence[Exercise], *options) -> str:
-    """Hash all that a grade depends on: files (as hashed), versions, exercises, options."""
+def digest(files: str, *options) -> str:
+    """Hash all that the grade of an exercise depends on: files (as hashed), versions, options."""
     words = [f"{name} {version}" for name, version in sorted(versions().items())]
-    words += [exercise.id for exercise in exercises] + [*map(str, options), files]
+    words += [*map(str, options), files]
     return hashlib.sha256("\0".join(words).encode()).hexdigest()
 
 

@@ -1,15 +1,18 @@
 """The data that the parts of the grader exchange: answers as text, grades as plain data.
 
 Role: ``Answer`` and ``Submission`` before grading, ``ExerciseGrade`` and ``SubmissionGrade`` after
-it, and grades as JSON. Standard library only.
+it, and grades as JSON. Loads without torch.
 
 An exercise has one of three states. ``passed`` has full points, but for those of its remarks.
 ``failed`` has points for the parts that passed. ``not_gradable`` has a reason and no points at all,
 so that no export takes it for a 0.
 """
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Container
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+
+from vitedu.exercises import EXERCISES
 
 PASSED, FAILED, NOT_GRADABLE = "passed", "failed", "not_gradable"
 STATES = (PASSED, FAILED, NOT_GRADABLE)
@@ -26,6 +29,7 @@ REASONS = {
     "flooded": "the answer wrote more than a reply may hold",
     "protocol": "the worker's reply could not be understood",
     "unstable": "fresh processes disagreed about the answer",
+    "ambiguous": "two submissions bear one name, so nobody can say whose this is",
     "grader": "the grader itself failed; this is no fault of the answer",
 }
 
@@ -65,6 +69,7 @@ class Submission:
     # ids that a learning platform put into the name
     identity: dict[str, str] = field(default_factory=dict)
     flags: tuple[Flag, ...] = ()  # what is odd about the files; ``extract`` copies them
+    place: str = ""  # the path that names the student, below the folder that is graded
 
 
 @dataclass
@@ -88,10 +93,12 @@ class ExerciseGrade:
     flags: list[Flag] = field(default_factory=list)
     code: str = ""  # the cell of an answer that did not pass
     place: str = ""  # file and number of that cell
-    comment: str = ""  # of the person who graded an open exercise
-    decided_by: str = ""  # the name of that person
+    comment: str = ""  # of the person who decided about the points
+    decided_by: str = ""  # the name of that person, or of the file that says so
     runs: int = 0  # number of runs, each in another process
     seconds: float = 0.0  # wall-clock time of all runs
+    digest: str = ""  # ``fingerprint.digest``; if it changes, the exercise is graded again
+    seed: int = 0  # of the secret inputs; the same seed repeats the grading
 
     def __post_init__(self):
         if self.state not in STATES:
@@ -111,8 +118,8 @@ class SubmissionGrade:
 
     student: str
     files: list[str]  # names only: paths would tell about the grader's machine
-    digest: str  # ``fingerprint.digest``; if it changes, the submission is graded again
-    seed: int  # of the secret inputs; the same seed repeats the grading
+    digest: str  # of the last grading; an exercise has its own
+    seed: int  # of the last grading; an exercise has its own
     isolation: str  # "full", "partial: ..." or "none"
     exercises: list[ExerciseGrade]
     flags: list[Flag] = field(default_factory=list)  # about the submission as a whole
@@ -134,6 +141,15 @@ class SubmissionGrade:
     def open_points(self) -> float:
         """Points of exercises that are not gradable, which a person must decide."""
         return sum(g.max_points for g in self.exercises if g.state == NOT_GRADABLE)
+
+    @property
+    def core(self) -> "SubmissionGrade":
+        """The grade of the core exercises alone."""
+        return self.limit_to({exercise.id for exercise in EXERCISES if exercise.core})
+
+    def limit_to(self, ids: Container[str]) -> "SubmissionGrade":
+        """Return a copy with some exercises only."""
+        return replace(self, exercises=[each for each in self.exercises if each.exercise in ids])
 
     def to_dict(self) -> dict:
         """Return plain data for JSON."""

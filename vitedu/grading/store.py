@@ -18,8 +18,10 @@ from pathlib import Path
 from vitedu.files import UNFINISHED, file_lock, write_whole
 from vitedu.grading.grades import SubmissionGrade
 
+SAFE_NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{12}")
 FOLDERS = ("submissions", "feedback", "gradescope")
 SECRET = "secret.json"  # decides the sizes of this class's inputs; students may not see it
+TABLES = "tables.json"  # what the tables hold: exercises, and the name of Canvas's column
 SPLIT = 2**24  # equals vitedu.checks.inputs.SPLIT, whose import would load torch
 
 
@@ -131,6 +133,16 @@ class Store:
         except OSError:
             pass
         self._replace(path, content)
+
+    def remove_others(self, folder: str, ending: str, students: Iterable[str]) -> None:
+        """Remove files of students who are no longer in the class; files of other names stay."""
+        known = {safe_name(student) for student in students}
+        for path in (self.out / folder).glob(f"*{ending}"):
+            if SAFE_NAME.fullmatch(path.stem) and path.stem not in known:
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise self._write_error(path, error) from None
 
     def load_json(self, name: str) -> dict:
         """Read a JSON object; an empty dict if there is none. A damaged file is kept beside it."""

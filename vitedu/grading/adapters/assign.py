@@ -1,6 +1,7 @@
 """Write the notebooks as assignments: copies for students, or source notebooks for nbgrader.
 
-Role: ``assign`` and ``assign_nbgrader``.
+Role: ``assign`` and ``assign_nbgrader``. Of a notebook that is assigned in part, ``limit_notebook``
+gives the rest: an exercise that is left out imports the reference, so that later cells run.
 
 In an nbgrader source notebook the stub contains the reference between nbgrader's marks, which
 ``generate_assignment`` removes again. The cell that checks an exercise becomes its autograded test:
@@ -12,6 +13,7 @@ trust it, and can read nbgrader's ``submitted/``.
 import ast
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -20,9 +22,11 @@ from nbformat import NotebookNode
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read
 from vitedu.course.parsing import parse
 from vitedu.course.references import solution_source
-from vitedu.exercises import BY_ID
+from vitedu.exercises import BY_ID, EXERCISES, Exercise
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+MORE = "# More"  # the heading behind which a notebook's core ends
+GIVEN = "# This exercise is not assigned. Here is the course's own answer, for the cells below."
 SCHEMA_VERSION = 3
 CELL_SECONDS = 600  # time limit of one cell; nbgrader's default of 30 is too short for training
 
@@ -33,7 +37,9 @@ README = """\
 
 Hand these out; they hold stubs, no solutions and no outputs. \
 Students need the package too: `pip install` it, then
-`jupyter lab`. Returned notebooks in one folder are graded with `vitedu grade FOLDER --out GRADES`.
+`jupyter lab`. Returned notebooks in one folder are graded with
+
+    vitedu grade FOLDER --out GRADES{choice}
 """
 
 CONFIG = f'''\
@@ -50,40 +56,50 @@ c.ClearSolutions.code_stub = {{"python": "# your code here\\nraise NotImplemente
 '''
 
 
-def assign(out: Path, notebooks: Path = Path("notebooks")) -> list[Path]:
+def assign(
+    out: Path, notebooks: Path = Path("notebooks"), exercises: Sequence[Exercise] = EXERCISES
+) -> list[Path]:
     """Copy notebooks for students, without outputs and with a README.
+
+    Args:
+        out: a folder.
+        notebooks: one of the course's, or a folder of them.
+        exercises: what is assigned; a notebook without any is left out.
 
     Returns:
         The files that were written.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks``; or ``out`` is the notebooks' folder.
+        FileNotFoundError, ValueError: as ``find_notebooks``; ``out`` is the notebooks' folder, or
+            no notebook has these exercises.
     """
-    sources = find_notebooks(notebooks)
-    out = _make_folder(out, sources)
+    sources = _read_sources(out, notebooks, exercises)
     paths, rows = [], ["| notebook | exercises | points |", "|---|---|---|"]
-    for source in sources:
-        notebook = _clear_outputs(read(source))
+    for source, notebook in sources:
         paths.append(_write(notebook, out / source.name))
         own = [BY_ID[id] for _, id in exercise_cells(notebook) if id in BY_ID]
-        rows.append(f"| {source.name} | {len(own)} | {sum(e.points for e in own)} |")
+        numbers = ", ".join(exercise.number for exercise in own)
+        rows.append(f"| {source.name} | {numbers} | {sum(e.points for e in own)} |")
+    numbers = " ".join(exercise.number for exercise in exercises)
+    choice = "" if len(exercises) == len(EXERCISES) else f" --exercises {numbers}"
     readme = out / "README.md"
-    readme.write_text(README.format(table="\n".join(rows)), encoding="utf-8")
+    readme.write_text(README.format(table="\n".join(rows), choice=choice), encoding="utf-8")
     return [*paths, readme]
 
 
-def assign_nbgrader(out: Path, notebooks: Path = Path("notebooks")) -> list[Path]:
+def assign_nbgrader(
+    out: Path, notebooks: Path = Path("notebooks"), exercises: Sequence[Exercise] = EXERCISES
+) -> list[Path]:
     """Write an nbgrader course: ``source/<notebook>/<notebook>.ipynb`` and ``nbgrader_config.py``.
 
     Returns:
         The files that were written. An existing configuration is not changed.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks`` and ``source_notebook``.
+        FileNotFoundError, ValueError: as ``assign`` and ``source_notebook``.
     """
-    sources = find_notebooks(notebooks)
-    out = _make_folder(out, sources)
-    pairs = [(source, source_notebook(read(source))) for source in sources]
+    sources = _read_sources(out, notebooks, exercises)
+    pairs = [(source, source_notebook(notebook)) for source, notebook in sources]
     paths = []
     for source, notebook in pairs:
         folder = out / "source" / source.stem
@@ -94,6 +110,28 @@ def assign_nbgrader(out: Path, notebooks: Path = Path("notebooks")) -> list[Path
         config.write_text(CONFIG, encoding="utf-8")
         paths.append(config)
     return paths
+
+
+def limit_notebook(notebook: NotebookNode, exercises: Sequence[Exercise]) -> NotebookNode:
+    """Return a student's notebook in which some of its exercises are assigned.
+
+    A part "More" without any of them is cut off. The stub of another exercise becomes the import
+    of its reference, or the value, and the cell that checks it goes.
+    """
+    result, chosen = _clear_outputs(notebook), {exercise.id for exercise in exercises}
+    own = [id for _, id in exercise_cells(result)]
+    if chosen >= set(own):
+        return result
+    more = next((i for i, c in enumerate(result.cells) if c.source.startswith(MORE)), None)
+    if more and not any(id in chosen for i, id in exercise_cells(result) if i >= more):
+        del result.cells[more:]
+    for index, id in reversed([each for each in exercise_cells(result) if each[1] not in chosen]):
+        exercise, stub = BY_ID[id], result.cells[index]
+        given = f"from {exercise.module} import {id}"
+        stub.source = f"{GIVEN}\n{solution_source(exercise) if exercise.kind == 'value' else given}"
+        del stub.metadata["vitedu"]
+        result.cells[index + 1 :] = [c for c in result.cells[index + 1 :] if not _checks(c, id)]
+    return result
 
 
 def source_notebook(notebook: NotebookNode) -> NotebookNode:
@@ -155,15 +193,14 @@ def insert_solution(stub: str, reference: str, name: str) -> str:
 
 def _find_functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
     """Return the functions of a source and the methods of its classes, by name."""
-    functions: dict[tuple[str, ...], ast.FunctionDef] = {}
-    for node in parse(source).body:
-        if isinstance(node, ast.FunctionDef):
-            functions[(node.name,)] = node
-        if isinstance(node, ast.ClassDef):
-            for inner in node.body:
-                if isinstance(inner, ast.FunctionDef):
-                    functions[(node.name, inner.name)] = inner
-    return functions
+    places: list[tuple[tuple[str, ...], ast.stmt]] = [((), node) for node in parse(source).body]
+    places += [
+        ((node.name,), inner)
+        for _, node in places
+        if isinstance(node, ast.ClassDef)
+        for inner in node.body
+    ]
+    return {(*p, node.name): node for p, node in places if isinstance(node, ast.FunctionDef)}
 
 
 def _body_lines(function: ast.FunctionDef, source: str) -> list[str]:
@@ -184,16 +221,10 @@ def _checks(cell: NotebookNode, id: str) -> bool:
 
 def _grading_metadata(grade_id: str, *, solution: bool = False, points: int | None = None) -> dict:
     """Make nbgrader's metadata of a cell."""
-    fields = {} if points is None else {"points": points}
-    return {
-        "grade": points is not None,
-        "grade_id": grade_id,
-        "locked": points is not None,
-        "schema_version": SCHEMA_VERSION,
-        "solution": solution,
-        "task": False,
-        **fields,
-    }
+    kind = {"solution": solution, "task": False, "schema_version": SCHEMA_VERSION}
+    if points is None:
+        return kind | {"grade_id": grade_id, "grade": False, "locked": False}
+    return kind | {"grade_id": grade_id, "grade": True, "locked": True, "points": points}
 
 
 def _clear_outputs(notebook: NotebookNode) -> NotebookNode:
@@ -204,15 +235,21 @@ def _clear_outputs(notebook: NotebookNode) -> NotebookNode:
     return result
 
 
-def _make_folder(out: Path, sources: list[Path]) -> Path:
-    """Create the output folder, which must not be the folder of the notebooks."""
-    out = Path(out)
+def _read_sources(
+    out: Path, notebooks: Path, exercises: Sequence[Exercise]
+) -> list[tuple[Path, NotebookNode]]:
+    """Read the notebooks that hold exercises, and create the output folder, which is another."""
+    sources = find_notebooks(notebooks)
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file; name a folder.")
     if out.resolve() == sources[0].parent.resolve():
         raise ValueError(f"{out} holds the notebooks themselves; write to another folder.")
+    limited = [(source, limit_notebook(read(source), exercises)) for source in sources]
+    limited = [each for each in limited if next(exercise_cells(each[1]), None)]
+    if not limited:
+        raise ValueError(f"no notebook in {notebooks} holds one of these exercises.")
     out.mkdir(parents=True, exist_ok=True)
-    return out
+    return limited
 
 
 def _write(notebook: NotebookNode, path: Path) -> Path:

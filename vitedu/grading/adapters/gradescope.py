@@ -18,10 +18,11 @@ import re
 import secrets
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import vitedu
-from vitedu.exercises import EXERCISES, Exercise, notebook_named
+from vitedu.exercises import EXERCISES, Exercise, notebook_named, select
 from vitedu.files import replace_file, write_whole
 from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.intake.submissions import read_folder
@@ -58,18 +59,21 @@ exec "${VITEDU_PYTHON:-$root/venv/bin/python}" -m vitedu.grading.adapters.grades
 """
 
 
-def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
+def write_autograder(
+    out: Path, notebooks: Path = Path("notebooks"), exercises: Sequence[Exercise] = EXERCISES
+) -> Path:
     """Write the zip file of an autograder.
 
     Args:
         out: the file, ending in ``.zip``.
         notebooks: the notebooks of the assignment: one of the course's, or a folder of them.
+        exercises: which of their exercises are graded.
 
     Returns:
         The file.
 
     Raises:
-        ValueError: another ending, or a notebook that is not the course's.
+        ValueError: another ending, a notebook that is not the course's, or no exercise is left.
         FileNotFoundError: as ``find_notebooks``.
     """
     from vitedu.course.notebooks import find_notebooks  # needs nbformat, which a container lacks
@@ -77,7 +81,10 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
     out = Path(out)
     if out.suffix != ".zip":
         raise ValueError(f"Gradescope takes a .zip file (got {out}).")
-    names = [notebook_named(path.name) for path in find_notebooks(notebooks)]
+    names = {notebook_named(path.name) for path in find_notebooks(notebooks)}
+    ids = [exercise.id for exercise in exercises if exercise.notebook in names]
+    if not ids:
+        raise ValueError(f"no notebook in {notebooks} holds one of these exercises.")
     package = Path(vitedu.__file__).parent
     files = {
         "setup.sh": SETUP,
@@ -90,7 +97,7 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
     # All submissions get the same input sizes; the values are drawn for each submission.
     total = hashlib.sha256("\0".join(files.values()).encode()).digest()
     sizes = 1 + int.from_bytes(total[:8], "big") % (SPLIT - 1)
-    files[SETTINGS_FILE] = json.dumps({"notebooks": names, "sizes": sizes}) + "\n"
+    files[SETTINGS_FILE] = json.dumps({"exercises": ids, "sizes": sizes}) + "\n"
     out.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
@@ -115,7 +122,7 @@ def grade_container(root: Path) -> dict:
     root = Path(root)
     log: list[str] = []
     settings = json.loads((root / "source" / SETTINGS_FILE).read_text(encoding="utf-8"))
-    exercises = [exercise for exercise in EXERCISES if exercise.notebook in settings["notebooks"]]
+    exercises = select(settings["exercises"])
     student, identity = _read_student(root)
     seed = settings["sizes"] * SPLIT + secrets.randbelow(SPLIT)
     try:
@@ -125,7 +132,8 @@ def grade_container(root: Path) -> dict:
             grade = grade_submission(submission, exercises, parts, box, seed=seed, log=log.append)
     except (ValueError, OSError) as error:  # for example if answers cannot be isolated
         log.append(str(error))
-        grade = _make_open_grade(exercises, student, identity, seed, str(error))
+        grades = [not_gradable(exercise, "grader", str(error)) for exercise in exercises]
+        grade = SubmissionGrade(student, [], "", seed, "none", grades, identity=identity)
     results = gradescope_results(grade)
     results["extra_data"] |= {
         "seed": seed,
@@ -148,14 +156,6 @@ def _read_student(root: Path) -> tuple[str, dict[str, str]]:
         return names or "submission", {"email": ", ".join(str(user["email"]) for user in users)}
     except (OSError, ValueError, KeyError, TypeError):
         return "submission", {}
-
-
-def _make_open_grade(
-    exercises: list[Exercise], student: str, identity: dict[str, str], seed: int, why: str
-) -> SubmissionGrade:
-    """Make a grade in which no exercise could be graded."""
-    grades = [not_gradable(exercise, "grader", why) for exercise in exercises]
-    return SubmissionGrade(student, [], "", seed, "none", grades, identity=identity)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -39,8 +39,8 @@ NOTEBOOK_IN_NAME = re.compile(rf"{_WORD_START}(?:\d{{1,2}}[ _-]?)?({_CHAPTERS})(
 COPY_MARK = re.compile(r"(?: ?\((\d+)\)|-Copy(\d*)|[ _-]copy ?(\d*))$", re.I)
 
 MOODLE = re.compile(r"(?P<name>[^/]+?)(?:_(?P<id>\d+))?_assignsubmission_(?:file|onlinetext)_?")
-CANVAS = re.compile(
-    r"(?:(?P<name>.+?)(?:_(?P<late>late))?_(?P<id>\d+)|(?:(?P<late2>late)_)?anon_(?P<anon>[^_]+))"
+CANVAS = re.compile(  # behind an anonymous name stands no number of a student
+    r"(?:(?:(?P<late2>late)_)?anon_(?P<anon>[^_]+)|(?P<name>.+?)(?:_(?P<late>late))?_(?P<id>\d+))"
     r"_(?:(?P<file>\d+)_(?P<rest>.+)|(?:text|link)\.html)",
     re.I | re.S,
 )
@@ -84,11 +84,15 @@ class _Entry:
 class _Owner:
     """The student to whom a file belongs, as far as its name tells."""
 
-    key: tuple
+    # layout, name or number, what tells namesakes in one folder apart, and that folder
+    key: tuple[str, str, str, tuple[str, ...]]
     name: str
-    rule: str  # the layout that was recognised
     identity: dict[str, str] = field(default_factory=dict)
     late: bool = False
+
+    @property
+    def rule(self) -> str:
+        return self.key[0]  # the layout that was recognised
 
 
 def find_submissions(folder: Path, student_from: str = "auto") -> Intake:
@@ -136,7 +140,7 @@ def find_submissions(folder: Path, student_from: str = "auto") -> Intake:
 
 def read_folder(folder: Path, student: str, identity: dict[str, str] | None = None) -> Submission:
     """Make one student's submission of everything in a folder, whatever the names say."""
-    owner = _Owner(("folder", student), clean_name(student), "folder", identity or {})
+    owner = _Owner(("folder", student, "", ()), clean_name(student), identity or {})
     return _build_submission([(entry, owner) for entry in _walk(Path(folder))], owner)[0]
 
 
@@ -227,11 +231,11 @@ def _find_owner(
     if canvas and (owner := _find_canvas_owner(entry.name)):
         return owner
     if rule == "metadata" and (name := _read_metadata_name(entry)):
-        return _Owner(("metadata", name), name, "metadata")
+        return _Owner(("metadata", name, "", ()), name)
     in_folder = len(parts) > 1 or entry.kind in ("empty", "deep", "closed")
     if in_folder and rule != "file":
-        name = clean_name(parts[0])
-        return _Owner(("folder", name), name, "folder")
+        name, parent = clean_name(parts[0]), entry.parts[: len(entry.parts) - len(parts)]
+        return _Owner(("folder", name, parts[0], parent), name)
     if entry.kind == "empty":
         return None
     name = entry.name.casefold()
@@ -240,7 +244,7 @@ def _find_owner(
     # if the file is named like a notebook of the course, the folder's name stands for the student
     fallback = parts[0] if len(parts) > 1 else root.resolve().name
     student = clean_name(_strip_notebook(_strip_endings(clean_name(entry.name))) or fallback)
-    return _Owner(("file", student), student, "file")
+    return _Owner(("file", student, "", ()), student)
 
 
 def _find_moodle_owner(parts: tuple[str, ...], depth: int) -> _Owner | None:
@@ -252,7 +256,7 @@ def _find_moodle_owner(parts: tuple[str, ...], depth: int) -> _Owner | None:
         return None
     name, number = clean_name(match["name"]), match["id"] or ""
     identity = {"name": name} | ({"moodle_id": number} if number else {})
-    return _Owner(("moodle", name, number, parts[:depth]), name, "moodle", identity)
+    return _Owner(("moodle", name, number, parts[:depth]), name, identity)
 
 
 def _find_canvas_owner(name: str) -> _Owner | None:
@@ -263,7 +267,7 @@ def _find_canvas_owner(name: str) -> _Owner | None:
     label = clean_name(match["name"] or number)
     late = bool(match["late"] or match["late2"])
     identity = {"canvas_id": number} | ({"name": label} if match["name"] else {})
-    return _Owner(("canvas", number), label, "canvas", identity, late)
+    return _Owner(("canvas", number, "", ()), label, identity, late)
 
 
 def _read_metadata_name(entry: _Entry) -> str:
@@ -277,19 +281,18 @@ def _read_metadata_name(entry: _Entry) -> str:
 def _group_by_student(entries: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
     """Group the entries by student.
 
-    Moodle gives a student another number in each assignment. One name with two numbers is therefore
-    one student, unless both numbers are in the same download.
+    Moodle gives a student another number in each assignment, and a Mac writes a name in another
+    way. One name with two marks is therefore one student, unless both marks are in one folder.
     """
-    moodle: dict[str, list[tuple]] = defaultdict(list)
+    alike: dict[tuple, list[tuple]] = defaultdict(list)
     for key in entries:
-        if key[0] == "moodle":
-            moodle[key[1]].append(key)
-    groups = [group for key, group in entries.items() if key[0] != "moodle"]
-    for keys in moodle.values():
-        numbers = defaultdict(set)
+        alike[key[:2]].append(key)
+    groups: list[list[tuple[_Entry, _Owner]]] = []
+    for keys in alike.values():
+        marks = defaultdict(set)
         for key in keys:
-            numbers[key[3]].add(key[2])
-        namesakes = any(len(group) > 1 for group in numbers.values())
+            marks[key[3]].add(key[2])
+        namesakes = any(len(group) > 1 for group in marks.values())
         merged: dict[str, list] = defaultdict(list)
         for key in keys:
             merged[key[2] if namesakes else ""] += entries[key]
@@ -298,13 +301,18 @@ def _group_by_student(entries: dict[tuple, list]) -> list[list[tuple[_Entry, _Ow
 
 
 def _mark_namesakes(submissions: list[tuple[Submission, str]]) -> list[Submission]:
-    """Add the number, or the layout, to a name that several students have."""
-    count = Counter(submission.student for submission, _ in submissions)
+    """Add the number, or the layout, to a name that several students have.
+
+    Two folders of one name stay namesakes, which ``batch`` leaves to a person.
+    """
+    rules: dict[str, list[str]] = defaultdict(list)
+    for submission, rule in submissions:
+        rules[submission.student].append(rule)
     marked = []
     for submission, rule in submissions:
-        if count[submission.student] > 1:
-            identity = submission.identity
-            mark = identity.get("moodle_id") or identity.get("canvas_id") or rule
+        others, identity = rules[submission.student], submission.identity
+        mark = identity.get("moodle_id") or identity.get("canvas_id")
+        if len(others) > 1 and (mark := mark or (rule if others.count(rule) == 1 else "")):
             submission = replace(submission, student=f"{submission.student} ({mark})")
         marked.append(submission)
     return sorted(marked, key=lambda submission: submission.student)
@@ -353,7 +361,8 @@ def _build_submission(owned: list[tuple[_Entry, _Owner]], owner: _Owner) -> tupl
             if key == "moodle_id" and value not in known.split():  # keep one for each assignment
                 identity[key] = f"{known} {value}"
     files = tuple(entry.path for entry in usable)
-    return Submission(owner.name, files, identity, tuple(flags)), owner.rule
+    place = "/".join((*owner.key[3], owner.key[2] or "".join(entry.name for entry in entries[:1])))
+    return Submission(owner.name, files, identity, tuple(flags), place), owner.rule
 
 
 def _flag_duplicates(usable: list[_Entry]) -> list[Flag]:

@@ -1,220 +1,276 @@
-"""The page for the instructor: results of the class, its mistakes, and what a person must look at.
+"""The page for the instructor: what to teach again, who needs most, and what a person must look at.
 
-Role: ``report_page`` turns a summary of the class into one HTML page. The words about a mistake
-come from the checkers' banks, through ``explain``. ``class_summary`` counts, and
+Role: ``summarise`` reads grades one at a time and keeps counts and a row for each student;
+``report_page`` makes one HTML page of them. Every number that is shown, here or in the terminal,
+comes from ``Summary``. The words about ideas and mistakes are the checkers'.
 ``templates/class_report.html`` has the layout.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 from statistics import mean, median
 
-from vitedu.exercises import Exercise
-from vitedu.grading.grades import NOT_GRADABLE, PASSED
-from vitedu.grading.pages.class_summary import OPEN_LABEL, Summary
-from vitedu.grading.pages.skeleton import SIGNS, number, render, text
+from vitedu.exercises import Exercise, find
+from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, ExerciseGrade, Flag
+from vitedu.grading.grades import SubmissionGrade as Grade
+from vitedu.grading.pages.skeleton import SIGNS, count, grade_kind, number, render, text
 
-MAX_BARS = 16  # in the histogram
-MAX_MISTAKES = 15
+# flags that only say how an answer was found; a person should look at all others
+HARMLESS_FLAGS = set(
+    "found_by_name duplicate conflict not_code magics renamed two_files other_file layout oddity "
+    "unknown_exercise ambiguous".split()
+)
+IF_FAILED = {"left_out"}  # shown only if the answer did not pass, because it may be the cause
+IF_POINTS = {"like_reference", "undecided"}  # shown only if the answer earned points
+
+FLAG_LABELS = {
+    "similar": "nearly the same answers as somebody else's",
+    "like_reference": "the published reference, names and layout aside",
+    "forbidden_name": "names what the exercise forbids",
+    "dangerous": "reaches for what no answer needs",
+    "unstable": "differs between runs",
+    "late": "handed in late",
+    "left_out": "failed without something that could not come along",
+    "unreadable": "a file that cannot be read",
+    "no_notebook": "no notebook handed in",
+    "archive": "an archive, not unpacked",
+    "link": "a link, not followed",
+    "empty_folder": "an empty folder",
+    "stale": "graded from an earlier hand-in or by another version",
+}
+OPEN_LABEL = "could not be graded"
+
+MAX_BARS = 16  # in the distribution of points
+MAX_MISTAKES = 3  # of an exercise
+MAX_IDEAS = 3  # to teach again
 STEPS = (1, 2, 5, 10, 20, 50, 100, 200)  # possible widths of a bar, in points
-WIDTH, HEIGHT, LEFT, TOP = 760, 206, 8, 40  # of the histogram, in SVG units
 
-# (exercise, id of a mistake) -> (name, why, what to try)
+# (exercise, id of a mistake) -> (name, why, what to try); (exercise, part) -> what it shows
 Explain = Callable[[str, str], tuple[str, str, str]]
+Name = Callable[[str, str], str]
 
 
-def report_page(summary: Summary, exercises: Sequence[Exercise], explain: Explain) -> str:
+@dataclass
+class StudentRow:
+    """One student on the page."""
+
+    student: str
+    points: float
+    core_points: float
+    open_points: float
+    num_exercises: int  # with a grade
+    is_final: bool  # whether all exercises have points
+    cells: dict[str, tuple[str, float | None]]  # exercise -> (key of ``skeleton.SIGNS``, points)
+    concerns: list[tuple[str, str]]  # why a person should look: (label, evidence)
+
+    def earned(self, exercises: Sequence[Exercise]) -> float:
+        """Add up the points of some exercises."""
+        return sum(self.cells.get(each.id, ("", 0))[1] or 0.0 for each in exercises)
+
+    @property
+    def order(self) -> tuple[float, float, str]:
+        """The key that sorts by need: whoever misses most of the core comes first."""
+        return self.core_points, self.points, self.student
+
+
+@dataclass
+class Summary:
+    """The numbers of a class."""
+
+    exercises: Sequence[Exercise]
+    rows: list[StudentRow] = field(default_factory=list)
+    kinds: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
+    tried: Counter = field(default_factory=Counter)  # exercise -> students with a judged answer
+    missed: Counter = field(
+        default_factory=Counter
+    )  # (exercise, first part that fails) -> students
+    mistakes: Counter = field(default_factory=Counter)  # (exercise, id) -> students
+    levels: Counter = field(default_factory=Counter)
+    versions: set[str] = field(default_factory=set)
+    problems: Sequence[Flag] = ()  # files that belong to no student
+    faults: Counter = field(default_factory=Counter)  # faults of the grader -> number of answers
+    runs: set[int] = field(default_factory=set)
+    seconds: float = 0.0
+
+    @property
+    def max_points(self) -> float:
+        return sum(exercise.points for exercise in self.exercises)
+
+    @property
+    def core_max(self) -> float:
+        return sum(exercise.points for exercise in self.exercises if exercise.core)
+
+    @property
+    def final(self) -> list[StudentRow]:
+        """The students of whom all points are known; mean and median are theirs."""
+        return [row for row in self.rows if row.is_final]
+
+    def average(self, kind=mean, name: str = "points") -> str:
+        """Write the mean or median of the final points; "–" if nobody's are final."""
+        return number(kind(getattr(row, name) for row in self.final)) if self.final else "–"
+
+
+def summarise(
+    grades: Iterable[Grade], exercises: Sequence[Exercise], problems: Sequence[Flag] = ()
+) -> Summary:
+    """Read grades one at a time and keep what the page needs."""
+    summary = Summary(exercises, problems=problems)
+    for grade in grades:
+        cells = {each.exercise: (grade_kind(each), each.points) for each in grade.exercises}
+        for each in grade.exercises:
+            summary.kinds[each.exercise][grade_kind(each)] += 1
+            summary.mistakes.update({(each.exercise, id) for id in each.misconceptions})
+            summary.tried[each.exercise] += each.attempted and each.points is not None
+            if each.state == FAILED and each.attempted and not each.decided_by:
+                failed = (f for f in each.findings if not (f["passed"] or f.get("polish")))
+                summary.missed[each.exercise, next((f["name"] for f in failed), "")] += 1
+            if each.runs:
+                summary.runs.add(each.runs)
+            if each.reason == "grader":
+                summary.faults[each.detail] += 1
+        is_final = not grade.open_points and len(cells) == len(exercises)
+        points = grade.points, grade.core.points, grade.open_points
+        row = StudentRow(grade.student, *points, len(cells), is_final, cells, _list_concerns(grade))
+        summary.rows.append(row)
+        summary.levels[grade.isolation] += 1
+        summary.versions.add(", ".join(f"{name} {v}" for name, v in grade.versions.items()))
+        summary.seconds += grade.seconds
+    summary.rows.sort(key=lambda row: row.order)
+    return summary
+
+
+def _list_concerns(grade: Grade) -> list[tuple[str, str]]:
+    """List why a person should look at a submission, with one line for each reason."""
+    reasons = defaultdict(list)  # (label, words) -> exercises
+    for each in grade.exercises:
+        if each.state == NOT_GRADABLE:
+            detail = f" ({each.detail})" if each.detail else ""
+            reasons[OPEN_LABEL, REASONS[each.reason] + detail].append(each.exercise)
+    flags: list[tuple[ExerciseGrade | None, Flag]] = [(None, flag) for flag in grade.flags]
+    flags[:0] = [(each, flag) for each in grade.exercises for flag in each.flags]
+    for answer, flag in flags:
+        if answer:
+            skip = flag.kind in IF_FAILED and answer.state == PASSED
+            skip = skip or (flag.kind in IF_POINTS and not answer.points)
+        else:
+            skip = any(flag.message in words for _, words in reasons)  # said of the exercises
+        if not skip and flag.kind not in HARMLESS_FLAGS:
+            words = "" if flag.kind == "like_reference" else flag.message  # the label says it
+            key = FLAG_LABELS.get(flag.kind, flag.kind), words
+            reasons[key] += [answer.exercise] if answer else []
+    return [
+        (label, ": ".join(filter(None, [_write_names(exercises, len(grade.exercises)), words])))
+        for (label, words), exercises in reasons.items()
+    ]
+
+
+def _write_names(exercises: list[str], n: int) -> str:
+    exercises = list(dict.fromkeys(exercises))
+    return f"all {n} exercises" if len(exercises) == n > 2 else ", ".join(exercises)
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def report_page(summary: Summary, explain: Explain, name_idea: Name) -> str:
     """Write the page of a class."""
-    graded = [exercise for exercise in exercises if summary.kinds[exercise.id]]
-    mistakes, more = _list_mistakes(summary, exercises, explain)
+    final, num_open = len(summary.final), len(summary.rows) - len(summary.final)
+    of = f", {final} final" if num_open else ""
     return render(
         "class_report.html",
         title="Class report",
-        tiles=_tiles(summary),
-        concerned=sum(bool(row.concerns) for row in summary.rows),
-        grids=[
-            _notebook_table(summary, notebook, list(group))
-            for notebook, group in groupby(exercises, key=lambda exercise: exercise.notebook)
+        summary=summary,
+        tiles=[
+            (str(len(summary.rows)), count(len(summary.rows), "submission").split()[1]),
+            (summary.average(name="core_points"), f"mean of {number(summary.core_max)} core{of}"),
+            (summary.average(), f"mean of all {number(summary.max_points)} points{of}"),
+            (summary.average(median), f"median{of}"),
+            (str(num_open), "with open points"),
+            (str(sum(bool(row.concerns) for row in summary.rows)), "need a person"),
         ],
-        figure=_histogram(summary) if summary.rows else None,
-        concerns=_list_concerns(summary),
-        problems=summary.problems,
-        hardest=_list_exercises(summary, graded),
-        kinds={key for each in graded for key, often in summary.kinds[each.id].items() if often},
-        mistakes=mistakes,
-        more_mistakes=more,
-        levels=summary.levels,
+        ideas=_list_ideas(summary, explain, name_idea),
+        notebooks=[
+            (notebook, list(group))
+            for notebook, group in groupby(summary.exercises, key=attrgetter("notebook"))
+        ],
+        bars=_distribution(summary),
+        median=summary.average(median),
+        hardest=_list_exercises(summary, explain),
+        kinds={key for each in summary.kinds.values() for key, often in each.items() if often},
         runs=f"up to {max(summary.runs)}" if summary.runs else "0",
         versions="; ".join(sorted(summary.versions)),
         seconds=round(summary.seconds, 1),
     )
 
 
-def _tiles(summary: Summary) -> list[tuple[str, str]]:
-    """Return the large numbers at the top, each with its label."""
-    points = [row.points for row in summary.rows]
-    final = [row.points for row in summary.rows if not row.open_points]
-    num_open = len(points) - len(final)
-    of = f", {len(final)} final" if num_open else ""
-    most = number(summary.max_points)
-    return [
-        (str(len(points)), "submissions" if len(points) != 1 else "submission"),
-        (number(mean(final)) if final else "–", f"mean of {most} points{of}"),
-        (number(median(final)) if final else "–", f"median{of}"),
-        (str(num_open), "with open points"),
-    ]
+def _list_ideas(summary: Summary, explain: Explain, name_idea: Name) -> list[dict]:
+    """Return the ideas that most students missed, at most one of an exercise, with numbers."""
+    ideas: dict[str, tuple[int, str]] = {}
+    for (id, part), students in summary.missed.items():
+        ideas[id] = max(ideas.get(id, (0, "")), (students, part))
+    best = sorted(ideas, key=lambda id: (-ideas[id][0], summary.tried[id], id))[:MAX_IDEAS]
+    rows = []
+    for id in best:
+        students, part = ideas[id]
+        often, name, words = next(iter(_list_mistakes(summary, id, explain)), (0, "", ""))
+        row = {"exercise": find(id), "idea": name_idea(id, part), "tried": summary.tried[id]}
+        rows.append(row | {"students": students, "often": often, "mistake": name, "words": words})
+    return rows
 
 
-# --- figures -------------------------------------------------------------------------------------
+def _list_mistakes(summary: Summary, id: str, explain: Explain) -> list[tuple[int, str, str]]:
+    """Return the most frequent mistakes in an exercise: students, name, explanation."""
+    own = [(-often, key[1]) for key, often in summary.mistakes.items() if key[0] == id]
+    rows = []
+    for often, mistake in sorted(own)[:MAX_MISTAKES]:
+        name, why, look_at = explain(id, mistake)
+        rows.append((-often, text(name), text(" ".join(filter(None, [why, look_at])))))
+    return rows
 
 
-def _histogram(summary: Summary) -> dict:
-    """Draw a histogram of points; students with open points are stacked on top, hatched."""
-    whole = max(summary.max_points, 1.0)
-    step = next((s for s in STEPS if whole / s <= MAX_BARS), STEPS[-1])
-    count = int(-(-whole // step))
-    final, pending = [0] * count, [0] * count
+def _distribution(summary: Summary) -> list[dict]:
+    """Return a bar for each range of points: students whose points are final, and the others."""
+    step = next((s for s in STEPS if summary.max_points / s <= MAX_BARS), STEPS[-1])
+    bars: list[Counter] = [Counter() for _ in range(max(1, -(-int(summary.max_points) // step)))]
     for row in summary.rows:
-        place = min(int(row.points // step), count - 1)
-        (pending if row.open_points else final)[place] += 1
-    unit = HEIGHT / max(map(sum, zip(final, pending, strict=True)))
-    across = (WIDTH - 2 * LEFT) / count
-    bars, words, foot = [], [], TOP + HEIGHT
-    for i, (done, rest) in enumerate(zip(final, pending, strict=True)):
-        x = LEFT + i * across
-        if done:
-            bars.append(_bar("earned", x + 2, foot - done * unit, across - 4, done * unit))
-        if rest:
-            bars.append(
-                _bar("hatched", x + 2, foot - (done + rest) * unit, across - 4, rest * unit)
-            )
-        if done + rest:
-            words.append(_label(x + across / 2, foot - (done + rest) * unit - 5, str(done + rest)))
-    for i in range(count + 1):
-        words.append(_label(LEFT + i * across, foot + 17, number(i * step)))
-    middle = median(row.points for row in summary.rows)
-    x = LEFT + min(middle / step, count) * across
-    side, anchor = (-5, "end") if x > WIDTH / 2 else (5, "start")
-    words.append(_label(x + side, TOP - 24, f"median {number(middle)}", anchor))
-    return {
-        "width": WIDTH,
-        "height": foot + 24,
-        "median": number(middle),
-        "bars": bars,
-        "words": words,
-        "lines": [
-            {"kind": "axis", "x1": LEFT, "x2": WIDTH - LEFT, "y1": foot, "y2": foot},
-            {"kind": "median", "x1": f"{x:.1f}", "x2": f"{x:.1f}", "y1": TOP - 36, "y2": foot},
-        ],
-        "hatched": any(pending),
-    }
-
-
-def _bar(kind: str, x: float, y: float, width: float, height: float) -> dict[str, str]:
-    sizes = {"x": x, "y": y, "width": width, "height": height}
-    return {"kind": kind} | {name: f"{size:.1f}" for name, size in sizes.items()}
-
-
-def _label(x: float, y: float, words: str, anchor: str = "middle") -> dict[str, str]:
-    return {"x": f"{x:.1f}", "y": f"{y:.1f}", "words": words, "anchor": anchor}
-
-
-# --- tables --------------------------------------------------------------------------------------
-
-
-def _list_concerns(summary: Summary) -> list[tuple[str, int, list[dict]]]:
-    """List the students that a person must look at, by kind of concern.
-
-    Open exercises come first, then the most frequent kinds. Within a kind, the student with the
-    most points at stake comes first.
-    """
-    by_label = defaultdict(list)
-    for row in summary.rows:
-        for label, evidence in row.concerns:
-            stake = row.open_points if label == OPEN_LABEL else row.points
-            entry = {"student": row.student, "evidence": evidence, "stake": stake}
-            by_label[label].append(entry)
-    order = sorted(by_label, key=lambda each: (each != OPEN_LABEL, -len(by_label[each]), each))
-    return [
-        (
-            label,
-            len({row["student"] for row in by_label[label]}),
-            sorted(by_label[label], key=lambda row: -row["stake"]),
-        )
-        for label in order
-    ]
-
-
-def _list_exercises(summary: Summary, graded: list[Exercise]) -> list[dict]:
-    """Return a row for each exercise, hardest first: the share that passed, and a stacked bar."""
-
-    def passed(exercise: Exercise) -> float:
-        return summary.kinds[exercise.id][PASSED] / summary.kinds[exercise.id].total()
-
+        place = min(int(row.points // step), len(bars) - 1)
+        bars[place]["earned" if row.is_final else "open"] += 1
+    widest = max(bar.total() for bar in bars) or 1
     return [
         {
-            "exercise": exercise,
-            "passed": f"{100 * passed(exercise):.0f}",
-            "summary": ", ".join(
-                f"{summary.kinds[exercise.id][key]} {word}"
-                for key, (_, word) in SIGNS.items()
-                if summary.kinds[exercise.id][key]
-            ),
-            "shares": _shares(summary.kinds[exercise.id]),
+            "label": f"{i * step}–{number(min((i + 1) * step, summary.max_points))}",
+            "students": bar.total(),
+            "shares": _shares(bar, ("earned", "open"), widest),
         }
-        for exercise in sorted(graded, key=passed)
+        for i, bar in enumerate(bars)
     ]
 
 
-def _shares(looks: Counter) -> list[dict[str, str]]:
+def _list_exercises(summary: Summary, explain: Explain) -> list[dict]:
+    """Return a row for each exercise, hardest first: the share that passed, and the mistakes."""
+    rows = []
+    for exercise in summary.exercises:
+        kinds = summary.kinds[exercise.id]
+        words = [f"{kinds[key]} {word}" for key, (_, word) in SIGNS.items() if kinds[key]]
+        share = 100 * kinds[PASSED] / kinds.total() if kinds else 0.0
+        row = {"exercise": exercise, "share": share, "summary": ", ".join(words)}
+        row["shares"] = _shares(kinds, SIGNS, kinds.total())
+        row["mistakes"] = _list_mistakes(summary, exercise.id, explain)
+        rows += [row] if kinds else []
+    return sorted(rows, key=lambda row: row["share"])
+
+
+def _shares(counts: Counter, keys: Iterable[str], whole: int) -> list[dict[str, str]]:
+    """Return the pieces of a stacked bar, as percentages of its width."""
     x, shares = 0.0, []
-    for key in SIGNS:
-        width = 100 * looks[key] / looks.total()
-        if width:
+    for key in keys:
+        if width := 100 * counts[key] / whole if whole else 0.0:
             shares.append({"kind": key, "x": f"{x:.2f}", "width": f"{width:.2f}"})
         x += width
     return shares
-
-
-def _list_mistakes(
-    summary: Summary, exercises: Sequence[Exercise], explain: Explain
-) -> tuple[list[dict], int]:
-    """Return the most frequent mistakes with their explanations, and how many more there are."""
-    numbers = {exercise.id: exercise.number for exercise in exercises}
-    known = [each for each in summary.mistakes.most_common() if each[0][0] in numbers]
-    known.sort(key=lambda each: (-each[1], numbers[each[0][0]], each[0][1]))
-    rows = []
-    for (exercise, mistake), students in known[:MAX_MISTAKES]:
-        name, why, look_at = explain(exercise, mistake)
-        rows.append(
-            {
-                "students": students,
-                "width": f"{100 * students / known[0][1]:.1f}",
-                "number": numbers[exercise],
-                "exercise": exercise,
-                "name": text(name),
-                "words": text(" ".join(filter(None, [why, look_at]))),
-            }
-        )
-    return rows, len(known) - len(rows)
-
-
-def _notebook_table(summary: Summary, notebook: str, exercises: list[Exercise]) -> dict:
-    """Return the table of a notebook: a row for each student, a column for each exercise."""
-    rows = []
-    for row in summary.rows:
-        cells, earned, waiting = [], 0.0, 0.0
-        for exercise in exercises:
-            kind, points = row.cells.get(exercise.id, (NOT_GRADABLE, None))
-            sign, word = SIGNS[kind]
-            earned += points or 0.0
-            waiting += exercise.points if points is None else 0.0
-            text = number(points or 0.0) if kind == "partly" else sign
-            cells.append({"kind": kind, "title": f"{exercise.id}: {word}", "text": text})
-        rows.append({"student": row.student, "earned": earned, "waiting": waiting, "signs": cells})
-    most = sum(exercise.points for exercise in exercises)
-    return {"notebook": notebook, "most": most, "exercises": exercises, "rows": rows}
 
 
 def explain_mistake(exercise: str, mistake: str) -> tuple[str, str, str]:
@@ -227,3 +283,10 @@ def explain_mistake(exercise: str, mistake: str) -> tuple[str, str, str]:
         if each.id == mistake:
             return each.name, each.why, each.next_step
     return mistake.replace("_", " "), "", ""
+
+
+def name_idea(exercise: str, part: str) -> str:
+    """Look up what a part of an exercise's checker shows; "" if it has no words."""
+    from vitedu.checks.checker import find_checker
+
+    return getattr(find_checker(exercise), "idea", {}).get(part, "")

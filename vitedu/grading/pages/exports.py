@@ -1,4 +1,4 @@
-"""Write grades as tables and files for other programs: CSV, Canvas, Moodle, Gradescope.
+"""Write grades as tables and files for other programs: CSV, Canvas, Moodle, Gradescope, Classroom.
 
 Role: turns ``SubmissionGrade``s, one at a time, into text. ``publish`` writes the files.
 
@@ -16,9 +16,9 @@ https://owasp.org/www-community/attacks/CSV_Injection
 
 import csv
 import io
-import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 
 from vitedu.exercises import Exercise, find
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, ExerciseGrade, Flag
@@ -27,82 +27,97 @@ from vitedu.grading.pages.skeleton import clean, count, number
 
 MARK = "\ufeff"  # byte order mark: tells Excel that this is UTF-8
 FORMULA = tuple("=+-@|＝＋－＠")  # signs with which a formula begins in some spreadsheet
+SPLITTING = str.maketrans({";": "；", '"': "”", "\t": " "})
 MAX_CELL = 1000  # the most characters of a cell; spreadsheets accept 32,767
 
-Flags = Mapping[str, Sequence[Flag]]  # student -> flags from comparing the class
+# field of Classroom 50's result.json -> variable of its runner
+CLASSROOM_VARIABLES = {"classroom": "CLASSROOM", "assignment": "ASSIGNMENT", "owner": "OWNER"}
+CLASSROOM_VARIABLES |= {"assignment_type": "ASSIGNMENT_TYPE", "submission": "SUBMISSION_TAG"}
+CLASSROOM_VARIABLES |= {"commit": "COMMIT_URL", "release": "RELEASE_URL"}
 
 
 def safe_cell(words: str) -> str:
-    """Make text that a spreadsheet shows and does not compute; line ends become spaces.
+    """Make text that a spreadsheet shows in one cell and does not compute.
 
-    A cell that begins like a formula, also after spaces, gets an apostrophe in front.
+    A cell that begins like a formula, also after spaces, gets an apostrophe in front, and so does
+    one that begins with an apostrophe: two names never make one cell. Line ends become spaces, and
+    semicolons and quotes their wide forms, because quoting stops no program that splits at ``;``.
 
     Example:
-        >>> [safe_cell(words) for words in ("=1+1", " @SUM(A1)", "Anna-Lena", "a\\tb\\r\\nc")]
-        ["'=1+1", "' @SUM(A1)", 'Anna-Lena', 'a b c']
+        >>> [safe_cell(words) for words in ("=1+1", " @SUM(A1)", "Anna-Lena", "a;=1\\tb\\r\\nc")]
+        ["'=1+1", "' @SUM(A1)", 'Anna-Lena', 'a；=1 b c']
     """
-    flat = " ".join(clean(words[:MAX_CELL]).replace("\t", " ").splitlines())
+    flat = " ".join(clean(words[:MAX_CELL]).translate(SPLITTING).splitlines())
     visible = (c for c in flat if unicodedata.category(c) not in ("Cf", "Zs"))
-    return f"'{flat}" if words[:1] in ("\t", "\r", "\n") or next(visible, "") in FORMULA else flat
+    begins = words[:1] in ("\t", "\r", "\n") or next(visible, "") in FORMULA
+    return f"'{flat}" if begins or flat.startswith("'") else flat
 
 
-def write_table(rows: Iterable[Sequence], *, mark: bool = False) -> str:
-    """Write rows as CSV. Numbers stay numbers; text is made safe by ``safe_cell``."""
+def write_table(names: str | Sequence[str], rows: Iterable[Sequence], *, mark: bool = True) -> str:
+    """Write rows as CSV below the names of their columns; ``safe_cell`` makes text safe."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
-    for row in rows:
-        writer.writerow([safe_cell(each) if isinstance(each, str) else each for each in row])
+    for row in [names.split() if isinstance(names, str) else names, *rows]:
+        cells = ["" if each is None else each for each in row]
+        writer.writerow([safe_cell(each) if isinstance(each, str) else each for each in cells])
     return (MARK if mark else "") + buffer.getvalue()
 
 
 # --- for people ----------------------------------------------------------------------------------
 
 
-def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
+def grades_csv(grades: Iterable[Grade]) -> str:
     """Write a row for each student and exercise."""
+    return write_table(
+        "student exercise points max_points state reason attempted misconceptions flags detail "
+        "decided_by comment",
+        (
+            [grade.student, each.exercise, each.points, each.max_points, each.state, each.reason]
+            + [
+                "" if each.state == NOT_GRADABLE else "yes" if each.attempted else "no",
+                " ".join(each.misconceptions),
+                list_kinds([*each.flags, *grade.flags]),
+                each.detail,
+                each.decided_by,
+                each.comment,
+            ]
+            for grade in grades
+            for each in grade.exercises
+        ),
+    )
+
+
+def totals_csv(grades: Iterable[Grade], num_exercises: int) -> str:
+    """Write a row for each student, with the sums over all exercises and over the core.
+
+    "exercises" says over how many; "final" says whether these are all and no points are open.
+    """
 
     def rows():
-        names = "student exercise points max_points state reason attempted"
-        yield f"{names} misconceptions flags detail".split()
-        for grade in grades:
-            flags = [*grade.flags, *class_flags.get(grade.student, ())]
-            for each in grade.exercises:
-                kinds = dict.fromkeys(flag.kind for flag in [*each.flags, *flags])
-                yield [grade.student, each.exercise, _points(each.points), each.max_points] + [
-                    each.state,
-                    each.reason,
-                    "" if each.state == NOT_GRADABLE else "yes" if each.attempted else "no",
-                    " ".join(each.misconceptions),
-                    " ".join(kinds),
-                    each.detail,
-                ]
-
-    return write_table(rows(), mark=True)
-
-
-def totals_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
-    """Write a row for each student. The column "final" says whether no points are open."""
-
-    def rows():
-        names = "student points max_points open_points final passed failed not_attempted"
-        yield f"{names} not_gradable isolation flags files".split()
         for grade in grades:
             states = [each.state for each in grade.exercises]
             num_untouched = sum(not each.attempted for each in grade.exercises)
             flags = [flag for each in grade.exercises for flag in each.flags]
-            flags += [*grade.flags, *class_flags.get(grade.student, ())]
-            yield [grade.student, _points(grade.points), grade.max_points, grade.open_points] + [
-                "no" if grade.open_points else "yes",
+            yield [grade.student, grade.points, grade.max_points, grade.open_points] + [
+                "no" if grade.open_points or len(states) < num_exercises else "yes",
+                grade.core.points,
+                grade.core.max_points,
+                len(states),
                 states.count(PASSED),
                 states.count(FAILED) - num_untouched,
                 num_untouched,
                 states.count(NOT_GRADABLE),
+                sum(bool(each.decided_by) for each in grade.exercises),
                 grade.isolation,
-                " ".join(dict.fromkeys(flag.kind for flag in flags)),
+                list_kinds([*flags, *grade.flags]),
                 ", ".join(grade.files),
             ]
 
-    return write_table(rows(), mark=True)
+    return write_table(
+        "student points max_points open_points final core_points core_max_points exercises passed "
+        "failed not_attempted not_gradable decided isolation flags files",
+        rows(),
+    )
 
 
 def open_csv(grades: Iterable[Grade]) -> str:
@@ -110,24 +125,21 @@ def open_csv(grades: Iterable[Grade]) -> str:
 
     Points and a comment are filled in by hand and read with ``vitedu grade ... --with open.csv``.
     """
-
-    def rows():
-        yield "student exercise open_points reason meaning detail points comment".split()
-        for grade in grades:
-            for each in grade.exercises:
-                if each.state == NOT_GRADABLE:
-                    yield [grade.student, each.exercise, each.max_points, each.reason] + [
-                        REASONS[each.reason],
-                        each.detail,
-                        "",
-                        "",
-                    ]
-
-    return write_table(rows(), mark=True)
+    return write_table(
+        "student exercise open_points reason meaning detail points comment",
+        (
+            [grade.student, each.exercise, each.max_points, each.reason]
+            + [REASONS[each.reason], each.detail, "", ""]
+            for grade in grades
+            for each in grade.exercises
+            if each.state == NOT_GRADABLE
+        ),
+    )
 
 
-def _points(points: float | None):
-    return "" if points is None else round(points, 2)
+def list_kinds(flags: Iterable[Flag]) -> str:
+    """Name the kinds of flags, each once."""
+    return " ".join(dict.fromkeys(flag.kind for flag in flags))
 
 
 # --- for learning platforms ----------------------------------------------------------------------
@@ -141,22 +153,20 @@ def canvas_csv(grades: Iterable[Grade], exercises: Sequence[Exercise], assignmen
     new assignment. A cell is empty while any of its points are open. An empty cell deletes a grade
     that Canvas already has; its preview shows this first.
     """
-    columns = _group_columns(exercises, assignment)
-
-    def rows():
-        yield ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *columns]
-        yield ["Points Possible", "", "", "", ""] + [
-            float(sum(exercise.points for exercise in each)) for each in columns.values()
-        ]
-        for grade in grades:
-            ids = grade.identity
-            yield [grade.student, ids.get("canvas_id", ""), ids.get("sis_user_id", "")] + [
-                ids.get("sis_login_id", ids.get("login", "")),
-                ids.get("section", ""),
-                *(_points(_sum_points(grade, each)) for each in columns.values()),
-            ]
-
-    return write_table(rows())
+    columns: dict[str, list[Exercise]] = {}
+    for exercise in exercises:
+        name = assignment or f"vitedu {exercise.notebook}"
+        columns.setdefault(name, []).append(exercise)
+    possible = [float(sum(exercise.points for exercise in each)) for each in columns.values()]
+    rows = [
+        (grade.student, ids.get("canvas_id"), ids.get("sis_user_id"))
+        + (ids.get("sis_login_id", ids.get("login")), ids.get("section"))
+        + tuple(_sum_points(grade, each) for each in columns.values())
+        for grade in grades
+        for ids in [grade.identity]
+    ]
+    names = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *columns]
+    return write_table(names, [["Points Possible", *[""] * 4, *possible], *rows], mark=False)
 
 
 def moodle_csv(grades: Iterable[Grade], exercises: Sequence[Exercise]) -> str:
@@ -168,41 +178,22 @@ def moodle_csv(grades: Iterable[Grade], exercises: Sequence[Exercise]) -> str:
     which should therefore be the sum of points. Replacing grades needs the option "Allow updating
     records that have been modified more recently".
     """
-    all_exercises = _group_columns(exercises, "vitedu")["vitedu"]
-
-    def rows():
-        yield ["Identifier", "Full name", "Email address", "Grade", "Maximum Grade"] + [
-            "Last modified (grade)"
-        ]
-        for grade in grades:
-            ids = grade.identity
-            for participant in ids.get("moodle_id", "").split() or [""]:
-                yield [f"Participant {participant}" if participant else "", grade.student] + [
-                    ids.get("email", ""),
-                    _points(_sum_points(grade, all_exercises)),
-                    float(sum(exercise.points for exercise in all_exercises)),
-                    "",
-                ]
-
-    return write_table(rows())
-
-
-def _group_columns(exercises: Sequence[Exercise], assignment: str) -> dict[str, list[Exercise]]:
-    if assignment:
-        return {assignment: list(exercises)}
-    columns: dict[str, list[Exercise]] = {}
-    for exercise in exercises:
-        columns.setdefault(f"vitedu {exercise.notebook}", []).append(exercise)
-    return columns
+    most = float(sum(exercise.points for exercise in exercises))
+    names = "Identifier,Full name,Email address,Grade,Maximum Grade,Last modified (grade)"
+    rows = (
+        (f"Participant {participant}" if participant else "", grade.student)
+        + (grade.identity.get("email"), _sum_points(grade, exercises), most, "")
+        for grade in grades
+        for participant in grade.identity.get("moodle_id", "").split() or [""]
+    )
+    return write_table(names.split(","), rows, mark=False)
 
 
 def _sum_points(grade: Grade, exercises: Sequence[Exercise]) -> float | None:
-    """Add up the points of exercises; None if any of them is open."""
-    by_id = {each.exercise: each for each in grade.exercises}
-    points = [by_id[exercise.id].points for exercise in exercises if exercise.id in by_id]
-    if None in points or len(points) < len(exercises):
-        return None
-    return round(sum(each or 0.0 for each in points), 2)
+    """Add up the points of exercises; None if any of them is open or was not graded."""
+    points = {each.exercise: each.points for each in grade.exercises}
+    known = [each for exercise in exercises if (each := points.get(exercise.id)) is not None]
+    return round(sum(known), 2) if len(known) == len(exercises) else None
 
 
 def gradescope_results(grade: Grade) -> dict:
@@ -261,6 +252,40 @@ def _gradescope_test(exercise: Exercise, grade: ExerciseGrade) -> dict:
     return test | {"score": grade.points, "status": status, "output": words}
 
 
-def gradescope_text(grade: Grade) -> str:
-    """Write ``results.json`` as text."""
-    return json.dumps(gradescope_results(grade), indent=1)
+def classroom_results(grade: Grade, environment: Mapping[str, str]) -> dict:
+    """Make the content of Classroom 50's ``result.json`` for one submission.
+
+    It takes whole numbers only, so a score is in hundredths of a point. What is open has a maximum
+    of 0, so that it is no 0 of its points, and its words say so. Its runner says who handed in what
+    in environment variables, and replaces ``datetime`` by the time of the commit.
+
+    Raises:
+        ValueError: a variable is missing, so this does not run in Classroom 50's autograder.
+
+    Reference: schemas/result-v1.schema.json and wiki/Advanced-Autograding.md of
+    github.com/foundation50/classroom50.
+    """
+    missing = [name for name in CLASSROOM_VARIABLES.values() if not environment.get(name)]
+    if missing:
+        raise ValueError(
+            f"--for classroom runs in Classroom 50's autograder.py, which sets {missing[0]}."
+        )
+    tests = [
+        {
+            "test-name": f"{find(each.exercise).number} {each.exercise}",
+            "passed": each.state == PASSED,
+            "score": round(100 * (each.points or 0)),
+            "max-score": 0 if each.points is None else round(100 * each.max_points),
+            "output": _gradescope_test(find(each.exercise), each)["output"],
+        }
+        for each in grade.exercises
+    ]
+    return {
+        "schema": "classroom50/result/v1",
+        **{field: environment[name] for field, name in CLASSROOM_VARIABLES.items()},
+        "datetime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "review": environment.get("REVIEW_URL") or environment["COMMIT_URL"],
+        "score": sum(test["score"] for test in tests),
+        "max-score": sum(test["max-score"] for test in tests),
+        "tests": tests,
+    }

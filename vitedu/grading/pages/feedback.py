@@ -11,12 +11,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple
 
 from vitedu.exercises import Exercise, find
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, ExerciseGrade
 from vitedu.grading.grades import SubmissionGrade as Grade
-from vitedu.grading.pages.skeleton import SIGNS, grade_kind, number, render
+from vitedu.grading.pages.skeleton import grade_kind, number, render
 
 # label of a line in a report -> its label on the page; the labels of drawings are not changed
 LABELS = {
@@ -43,6 +42,7 @@ STUDENT_FLAGS = set(
 )
 
 ADVICE = {
+    "ambiguous": "Tell your instructor which of the folders or files is yours.",
     "unreadable": "Open the file in Jupyter, save it and hand it in once more.",
     "no_cell": (
         "If you wrote it, tell your instructor where: the cell may have been renamed or deleted."
@@ -65,24 +65,6 @@ ADVICE = {
 }
 
 
-class Line(NamedTuple):
-    """One line of a report on the page."""
-
-    label: str
-    words: str
-    is_code: bool
-
-
-class Part(NamedTuple):
-    """One finding of a report on the page."""
-
-    kind: str
-    sign: str
-    name: str
-    points: str
-    proof: str
-
-
 @dataclass(frozen=True)
 class Card:
     """One exercise on the page."""
@@ -96,41 +78,17 @@ class Card:
         return grade_kind(self.grade)
 
     @property
-    def sign(self) -> str:
-        return SIGNS[self.kind][0]
-
-    @property
-    def word(self) -> str:
-        return SIGNS[self.kind][1]
-
-    @property
-    def earned(self) -> str:
-        return "open" if self.grade.points is None else number(self.grade.points)
-
-    @property
     def lost(self) -> float:
         """The points that a right answer would add."""
         return self.grade.max_points - (self.grade.points or 0.0)
 
     @property
-    def proofs(self) -> list[str]:
-        """What a passed exercise proves."""
-        proofs = [words for label, words in self.grade.lines if label == "proved"]
-        return proofs or [part["message"] for part in self.grade.findings if part["passed"]]
-
-    @property
-    def remarks(self) -> list[str]:
-        """What polish is missing."""
-        return [words for label, words in self.grade.lines if label == "remark"]
-
-    @property
-    def rows(self) -> list[Line]:
-        """The lines of the report of an exercise that did not pass."""
-        return [
-            Line(LABELS.get(label, label), words, label not in PROSE)
-            for label, words in self.grade.lines
-            if words and label not in HIDDEN_LABELS
-        ]
+    def lines(self) -> dict[str, list[str]]:
+        """The lines of the report, by their label."""
+        lines = defaultdict(list)
+        for label, words in self.grade.lines:
+            lines[label].append(words)
+        return lines
 
     @property
     def code(self) -> list[tuple[int, str, bool]]:
@@ -141,30 +99,6 @@ class Card:
         numbered = [(n, line, n in error_lines) for n, line in enumerate(lines, 1)]
         first = next((i for i, (_, line, _) in enumerate(numbered) if line.strip()), 0)
         return numbered[first:][:MAX_LINES]
-
-    @property
-    def findings(self) -> list[Part]:
-        """The findings, each with its points."""
-        parts = []
-        for finding in self.grade.findings:
-            passed, skipped = finding["passed"], finding.get("skipped")
-            kind, sign = (
-                (PASSED, "✓") if passed else ("untouched", "–") if skipped else (FAILED, "✗")
-            )
-            most = finding.get("max_points") or 0
-            points = (
-                f" {number(finding.get('points', most if passed else 0))}/{number(most)}"
-                if most
-                else ""
-            )
-            proof = finding["message"] if passed else ""
-            parts.append(Part(kind, sign, finding["name"], points, proof))
-        return parts
-
-    @property
-    def right_parts(self) -> list[str]:
-        """What is already right in an answer that failed."""
-        return [f["message"] for f in self.grade.findings if f["passed"] and f.get("max_points")]
 
     @property
     def notes(self) -> list[str]:
@@ -197,6 +131,9 @@ def feedback_page(grade: Grade) -> str:
             for notebook, group in groupby(cards, key=lambda card: card.exercise.notebook)
         ],
         example=failed[0].exercise if failed else None,
+        labels=LABELS,
+        prose=PROSE,
+        hidden=HIDDEN_LABELS,
         meanings=REASONS,
         advice=ADVICE,
         runs=max((card.grade.runs for card in cards), default=0),

@@ -26,6 +26,11 @@ SIGNS = {
     NOT_GRADABLE: ("?", "could not be graded"),
 }
 
+STORED = (
+    "Names, points, answers that did not pass and what was said about them are stored in this "
+    "folder of grades and nowhere else; delete the folder to forget them."
+)
+
 _SHAPES = {"svg", "title", "desc", "g", "rect", "text", "tspan", "line", "polygon", "polyline"}
 _SHAPES |= {"circle", "ellipse", "path"}
 _DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
@@ -67,14 +72,14 @@ def number(points: float) -> str:
     return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
-def count(amount: int, singular: str, plural: str = "") -> str:
+def count(amount: float, singular: str, plural: str = "") -> str:
     """Write an amount with its noun.
 
     Example:
-        >>> count(1, "submission"), count(2, "submission")
-        ('1 submission', '2 submissions')
+        >>> count(1, "submission"), count(2.5, "point")
+        ('1 submission', '2.5 points')
     """
-    return f"{amount} {singular if amount == 1 else plural or singular + 's'}"
+    return f"{number(amount)} {singular if amount == 1 else plural or singular + 's'}"
 
 
 def grade_kind(grade: ExerciseGrade) -> str:
@@ -115,28 +120,13 @@ def safe_svg(svg: str) -> Markup:
     return Markup(f'<div class="picture">{svg}</div>')
 
 
-def count_open(points: float) -> str:
-    """Say how many points are open.
-
-    Example:
-        >>> count_open(1.0), count_open(2.5)
-        ('1 point is open', '2.5 points are open')
-    """
-    return f"{count_points(points)} {'is' if points == 1 else 'are'} open"
-
-
-def count_points(points: float) -> str:
-    """Write points with their noun."""
-    return f"{number(points)} point{'' if points == 1 else 's'}"
-
-
 def render(template: str, **values) -> str:
     """Fill a template of ``templates/``.
 
     Raises:
         jinja2.UndefinedError: the template uses a value that is not given.
     """
-    return _environment().get_template(template).render(signs=SIGNS, **values)
+    return _environment().get_template(template).render(signs=SIGNS, stored=STORED, **values)
 
 
 @functools.cache
@@ -148,7 +138,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = [text, number, count, safe_svg, count_open]
+    filters = [text, number, count, safe_svg]
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["file_name"] = safe_name
     return environment
