@@ -5,16 +5,14 @@ Role: their options. Not here: what they call (``vitedu.grading``).
 
 from pathlib import Path
 
-from vitedu.commands import Commands, stem
+from vitedu.commands import Commands, add_path, stem
 
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
     new = commands.add("assign", assign_notebooks, "write the notebooks as assignments")
     new.add_argument("out", type=Path, help="folder to write to; with --gradescope a .zip file")
-    new.add_argument(
-        "notebooks", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
-    )
+    add_path(new, "notebooks", "notebooks")
     kinds = new.add_mutually_exclusive_group()
     kinds.add_argument(
         "--nbgrader", action="store_true", help="as source assignments of an nbgrader course"
@@ -84,6 +82,10 @@ def assign_notebooks(args) -> int:
 
 def grade_class(args) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
+    from vitedu.doctor import NO_BOX, can_isolate
+
+    if not can_isolate():
+        raise ValueError(f"{NO_BOX}.")
     from vitedu.grading.pages.publish import main_grade
 
     parts = None

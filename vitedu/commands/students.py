@@ -4,10 +4,14 @@ Role: their options and their printing. Not here: what they call.
 """
 
 import json
+import os
+import runpy
+import shlex
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-from vitedu.commands import Commands, stem
+from vitedu.commands import Commands, add_path, stem
 
 JSON_HELP = (
     "print a JSON list and nothing else, an object for each exercise: exercise (its id), "
@@ -19,6 +23,12 @@ JSON_HELP = (
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
+    text = "lay the notebooks into a folder of your own, your answers in them, and open JupyterLab"
+    for name in ("start", "lab"):
+        new = commands.add(name, start, text)
+        add_path(new, "folder", "my-notebooks")
+        new.add_argument("--lab-args", default="", metavar="WORDS", help="for JupyterLab")
+        new.add_argument("--no-lab", action="store_true", help="lay them, and open nothing")
     new = commands.add("list", list_exercises, "list the exercises with points and minutes")
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
     new.add_argument(
@@ -43,6 +53,29 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("file", nargs="?", type=Path, help="default: my_vit.py where it stands")
     new.add_argument("--force", action="store_true", help="write over a file that was edited")
     commands.add("doctor", run_doctor, "say what is installed, what will be used and what to mend")
+
+
+def start(args) -> None:
+    """Lay what is missing, write my_vit.py once a part has passed, and become JupyterLab."""
+    from vitedu.course import results
+    from vitedu.course.workspace import first_notebook, lay_notebooks
+    from vitedu.exercises import EXERCISES
+
+    print("\n".join(lay_notebooks(args.folder)))
+    entries = results.load()
+    if any(results.is_passed(exercise, entries) for exercise in EXERCISES if exercise.part):
+        from vitedu.exporting.export import bring_file
+
+        bring_file(args.folder)
+    if args.no_lab:
+        return
+    if find_spec("jupyterlab") is None:
+        how = "pip install jupyterlab ipykernel ipywidgets"
+        raise ValueError(f"there is no JupyterLab; {how}, or open {args.folder} in another editor.")
+    notebook = first_notebook(args.folder)
+    os.chdir(args.folder)
+    sys.argv = ["jupyter-lab", *shlex.split(args.lab_args), notebook]
+    runpy.run_module("jupyterlab", run_name="__main__")
 
 
 def list_exercises(args) -> int:

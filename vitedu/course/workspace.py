@@ -1,0 +1,166 @@
+"""A folder of the student's own: the notebooks, with the answers that passed in their cells.
+
+Role: ``lay_notebooks``, behind ``vitedu start``. Nothing that is there is overwritten: of a
+notebook that has changed since it was laid, the new one is laid beside the old one. A record in the
+folder says which cells were laid. Not here: ``my_vit.py`` (``exporting.export``).
+"""
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from vitedu import __version__
+from vitedu.course import results
+from vitedu.course.colab import CELLS
+from vitedu.exercises import BY_ID, EXERCISES
+from vitedu.files import write_whole
+
+RECORD = ".vitedu.json"
+AGAIN = "rename the file, and vitedu start lays it anew."
+
+
+def lay_notebooks(folder: Path) -> list[str]:
+    """Lay the notebooks that a folder does not have in their present version.
+
+    Args:
+        folder: a new or empty one, or one that was laid before.
+
+    Returns:
+        Lines that say what has changed and what was laid.
+
+    Raises:
+        ValueError: the folder holds something else, or no notebooks are installed.
+        OSError: it cannot be written; the message says what to do.
+    """
+    sources, record = find_sources(), _read_record(folder)
+    entries, laid, answers = results.load(), 0, 0
+    lines: list[str] = []
+    try:
+        if not (folder / RECORD).exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / RECORD, b"{}")
+        for source in sources:
+            notebook = json.loads(source.read_text(encoding="utf-8"))
+            cells, known = _digests(notebook), record.get(source.stem, {})
+            place = folder / known.get("file", source.name)
+            if known.get("cells") == cells and place.is_file():
+                lines += _compare_cells(place, _exercises_of(notebook))
+                continue
+            filled = _fill_in(notebook, entries)
+            laid, answers = laid + 1, answers + len(filled)
+            new = _free_place(folder, source.stem)
+            write_whole(new, (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode())
+            if place != new:
+                lines.append(f"{new} is the new version of {place.name}: {_changes(known, cells)}.")
+            record[source.stem] = {"file": new.name, "cells": cells}
+            write_whole(folder / RECORD, json.dumps(record).encode())
+        for page in sources[0].parent.glob("*.md"):
+            if not (folder / page.name).exists():
+                write_whole(folder / page.name, page.read_bytes())
+    except OSError as error:
+        reason = f"{folder} cannot be written ({error.strerror or error})"
+        raise OSError(f"{reason}; name another folder: vitedu start FOLDER") from None
+    for name in entries.keys() - BY_ID if laid else ():
+        lines.append(f"{name} is no exercise any more; your answer stays in your old notebook.")
+    done = f"{laid} notebooks laid, {answers} of your answers in them" if laid else "as you left it"
+    return [*lines, f"{folder}: {done}."]
+
+
+def first_notebook(folder: Path) -> str:
+    """Give the file name of notebook 01 in its newest version."""
+    return _read_record(folder)[EXERCISES[0].notebook]["file"]
+
+
+def find_sources() -> list[Path]:
+    """List the notebooks of the course: those of the clone, else those that the wheel brought.
+
+    Raises:
+        ValueError: there are none.
+    """
+    folder = Path(__file__).parents[2] / "notebooks"
+    if not (folder / f"{EXERCISES[0].notebook}.ipynb").is_file():
+        with suppress(importlib.metadata.PackageNotFoundError):
+            files = importlib.metadata.files("vitedu") or []
+            folder = next(
+                (Path(str(f.locate())).parent for f in files if f.suffix == ".ipynb"), folder
+            )
+    names = dict.fromkeys(exercise.notebook for exercise in EXERCISES)
+    sources = [folder / f"{name}.ipynb" for name in names]
+    if missing := [path.name for path in sources if not path.is_file()]:
+        raise ValueError(f"{missing[0]} is missing from this installation; install vitedu anew.")
+    return sources
+
+
+def _read_record(folder: Path) -> dict[str, dict]:
+    """Read what was laid into a folder; a damaged record counts as empty, so all is laid anew."""
+    if not (folder / RECORD).is_file():
+        if folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
+            raise ValueError(
+                f"{folder} holds something else than vitedu start laid there; name a new folder: "
+                "vitedu start FOLDER"
+            )
+        return {}
+    try:
+        return dict(json.loads((folder / RECORD).read_text(encoding="utf-8")))
+    except (TypeError, ValueError):
+        return {}
+
+
+def _free_place(folder: Path, stem: str) -> Path:
+    names = [stem, f"{stem}_v{__version__}", *(f"{stem}_v{__version__}_{n}" for n in range(2, 99))]
+    return next(p for name in names if not (p := folder / f"{name}.ipynb").exists())
+
+
+def _exercises_of(notebook: dict) -> list[str]:
+    """List the ids of the exercises that a notebook has cells for, in its order."""
+    tags = (cell["metadata"].get("vitedu", {}) for cell in notebook["cells"])
+    return [tag["exercise"] for tag in tags if "exercise" in tag]
+
+
+def _digests(notebook: dict) -> dict[str, str]:
+    """Give cell id -> digest of its text; the cells for Colab name the version and do not count."""
+    texts = {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
+    return {
+        name: hashlib.sha256(text.encode()).hexdigest()[:12]
+        for name, text in texts.items()
+        if name not in CELLS
+    }
+
+
+def _changes(known: dict, cells: dict[str, str]) -> str:
+    """Say how many cells are new, changed and gone since a notebook was laid."""
+    before = known.get("cells", {})
+    changed = sum(before[name] != cells[name] for name in cells.keys() & before.keys())
+    new, gone = len(cells.keys() - before.keys()), len(before.keys() - cells.keys())
+    return f"{new} cells are new, {changed} changed, {gone} gone"
+
+
+def _fill_in(notebook: dict, entries: dict[str, dict]) -> list[str]:
+    """Write the stored answers into the cells of their exercises; give the ids of these."""
+    filled, above = [], "\n"
+    for cell in notebook["cells"]:
+        exercise = BY_ID.get(cell["metadata"].get("vitedu", {}).get("exercise"))
+        if exercise and results.is_passed(exercise, entries):
+            statements = entries[exercise.id].get("source", {}).get("statements", {})
+            texts = [text for text in statements.values() if f"\n{text}\n" not in above]
+            if texts:
+                cell["source"] = "\n\n\n".join(texts)
+                filled.append(exercise.id)
+        above += "".join(cell["source"]) + "\n"
+    return filled
+
+
+def _compare_cells(path: Path, wanted: list[str]) -> Iterator[str]:
+    """Say whether cells of exercises in the student's notebook are gone or moved."""
+    try:
+        found = _exercises_of(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        yield f"{path} cannot be read as a notebook; {AGAIN}"
+        return
+    if missing := [name for name in wanted if name not in found]:
+        yield f"{path} has no cell for {', '.join(missing)} any more; {AGAIN}"
+    elif moved := [a for a, b in zip(found, wanted, strict=False) if a != b]:
+        yield f"{path}: the cell of {moved[0]} stands elsewhere now, and runs there in a Run All."
