@@ -6,10 +6,8 @@ folder says which cells were laid. Not here: ``my_vit.py`` (``exporting.export``
 """
 
 import hashlib
-import importlib.metadata
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from vitedu import __version__
@@ -80,18 +78,15 @@ def find_sources() -> list[Path]:
     Raises:
         ValueError: there are none.
     """
-    folder = Path(__file__).parents[2] / "notebooks"
-    if not (folder / f"{EXERCISES[0].notebook}.ipynb").is_file():
-        with suppress(importlib.metadata.PackageNotFoundError):
-            files = importlib.metadata.files("vitedu") or []
-            folder = next(
-                (Path(str(f.locate())).parent for f in files if f.suffix == ".ipynb"), folder
-            )
-    names = dict.fromkeys(exercise.notebook for exercise in EXERCISES)
-    sources = [folder / f"{name}.ipynb" for name in names]
-    if missing := [path.name for path in sources if not path.is_file()]:
-        raise ValueError(f"{missing[0]} is missing from this installation; install vitedu anew.")
-    return sources
+    names = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+    parents = Path(__file__).parents[2:]
+    # a wheel's data lie in the folder share of the environment, or of pip's --user or --target
+    folders = [parents[0] / "notebooks", *(p / "share" / "vitedu" / "notebooks" for p in parents)]
+    for folder in folders:
+        sources = [folder / f"{name}.ipynb" for name in names]
+        if all(path.is_file() for path in sources):
+            return sources
+    raise ValueError("this installation has no notebooks; install vitedu anew.")
 
 
 def _read_record(folder: Path) -> dict[str, dict]:
@@ -162,5 +157,5 @@ def _compare_cells(path: Path, wanted: list[str]) -> Iterator[str]:
         return
     if missing := [name for name in wanted if name not in found]:
         yield f"{path} has no cell for {', '.join(missing)} any more; {AGAIN}"
-    elif moved := [a for a, b in zip(found, wanted, strict=False) if a != b]:
-        yield f"{path}: the cell of {moved[0]} stands elsewhere now, and runs there in a Run All."
+    elif list(dict.fromkeys(found)) != wanted:
+        yield f"{path}: its exercises stand in another order now, and a Run All follows that order."
