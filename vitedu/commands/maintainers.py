@@ -10,10 +10,8 @@ from vitedu.commands import Commands, add_path
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
-    new = commands.add(
-        "setup", set_up, "create .venv in a clone; PIP_ARGS in the environment goes to pip"
-    )
-    new.add_argument("--test", action="store_true", help="instead: .venv-test, beside this Python")
+    new = commands.add("setup", set_up, "set up a clone once; the variable PIP_ARGS goes to pip")
+    new.add_argument("--test", action="store_true", help="instead: what its tests need")
     new = commands.add("test", run_tests, "pass every test of a clone; sets them up if need be")
     new.add_argument("words", nargs="*", metavar="-- WORD", help="for pytest, such as -- -k patch")
     new = commands.add("slug", set_repository, "write the address of a clone into badges and links")
