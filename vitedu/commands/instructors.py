@@ -66,18 +66,17 @@ def add_commands(commands: Commands) -> None:
     )
 
 
-def assign_notebooks(args) -> int:
+def assign_notebooks(args) -> None:
     """Write what students, nbgrader or Gradescope get."""
     if args.gradescope:
         from vitedu.grading.adapters.gradescope import write_autograder
 
         print(write_autograder(args.out, args.notebooks))
-        return 0
+        return
     from vitedu.grading.adapters.assign import assign, assign_nbgrader
 
     for path in (assign_nbgrader if args.nbgrader else assign)(args.out, args.notebooks):
         print(path)
-    return 0
 
 
 def grade_class(args) -> int:

@@ -58,23 +58,19 @@ def set_repository(args) -> None:
 
     repository = args.repository or colab.REPOSITORY
     changed = colab.set_repository(environments.ROOT, repository)
-    for path in changed:
-        print(path)
-    print(f"{len(changed)} files changed; the address is {repository}, the version {colab.TAG}.")
+    print(*changed, f"The address is {repository}, the version {colab.TAG}.", sep="\n")
     if repository == colab.PLACEHOLDER:
         print("It is the placeholder. Set yours: vitedu slug owner/name")
     else:
-        tag = colab.TAG
-        print(f"Colab finds this version once its release is out: git tag {tag}; git push --tags")
+        print(f"Colab finds it once it is released: git tag {colab.TAG}; git push --tags")
 
 
-def solve_notebooks(args) -> int:
+def solve_notebooks(args) -> None:
     """Write the solved variant of notebooks."""
     from vitedu.course.notebooks import solve
 
     for path in solve(args.path, args.out):
         print(path)
-    return 0
 
 
 def lint_notebooks(args) -> int:

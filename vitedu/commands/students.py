@@ -78,7 +78,7 @@ def start(args) -> None:
     runpy.run_module("jupyterlab", run_name="__main__")
 
 
-def list_exercises(args) -> int:
+def list_exercises(args) -> None:
     """Print the syllabus as a table, or the models that come along."""
     from vitedu.exercises import EXERCISES, in_notebook
 
@@ -87,7 +87,7 @@ def list_exercises(args) -> int:
 
         for name, record in shipped_models().items():
             print(f"{describe_shipped(name)}\n  {record['epochs']} epochs: {record['command']}")
-        return 0
+        return
     chosen = in_notebook(stem(args.notebook)) if args.notebook else list(EXERCISES)
     width = max(len(exercise.id) for exercise in chosen)
     notebook = None
@@ -103,7 +103,6 @@ def list_exercises(args) -> int:
         )
         for kind, share, part, words in list_parts(exercise.id) if args.parts else ():
             print(f"       {kind:<6} {share:>5.2f}  {part}: {words}")
-    return 0
 
 
 def list_parts(exercise: str) -> list[tuple[str, float, str, str]]:
@@ -138,38 +137,34 @@ def check_file(args) -> int:
     return 0 if checked.everything_passed else 1
 
 
-def show_hint(args) -> int:
+def show_hint(args) -> None:
     """Print the next hint and count it."""
     from vitedu.course.hints import next_hint
     from vitedu.exercises import find
 
     print(next_hint(find(args.exercise)))
-    return 0
 
 
-def show_solution(args) -> int:
+def show_solution(args) -> None:
     """Print the source of a reference."""
     from vitedu.course.references import solution_source
     from vitedu.exercises import find
 
     print(solution_source(find(args.exercise)))
-    return 0
 
 
-def show_progress(args) -> int:
+def show_progress(args) -> None:
     """Print the student's table."""
     from vitedu.course import results
 
     print(results.table_text(stem(args.notebook) if args.notebook else None))
-    return 0
 
 
-def export(args) -> int:
+def export(args) -> None:
     """Write the student's model."""
     from vitedu.exporting.export import export_model
 
     export_model(args.file, force=args.force)
-    return 0
 
 
 def run_doctor(args) -> int:

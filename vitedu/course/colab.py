@@ -111,14 +111,11 @@ def find_problems(notebook: NotebookNode, name: str) -> Iterator[str]:
     """
     at = {cell.get("id"): index for index, cell in enumerate(notebook.cells)}
     for cell_id, text in cell_sources(name).items():
-        if cell_id not in at:
+        cell = notebook.cells[at[cell_id]] if cell_id in at else None
+        if cell is None:
             yield f"file: has no cell {cell_id!r} for Colab; `vitedu slug` writes it."
-        elif notebook.cells[at[cell_id]].source != text:
+        elif cell.source != text or (cell_id == "install" and cell.metadata != FOLDED):
             yield f"cell {cell_id!r}: is not as course/colab.py writes it; `vitedu slug` does."
-    if "install" in at and any(
-        notebook.cells[at["install"]].metadata.get(key) != value for key, value in FOLDED.items()
-    ):
-        yield "cell 'install': is not folded; `vitedu slug` folds it."
     first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
     if "install" in at and first is not notebook.cells[at["install"]]:
         yield "cell 'install': must be the first code cell; move it up."

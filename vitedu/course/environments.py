@@ -35,14 +35,13 @@ def set_up(root: Path = ROOT) -> None:
         ValueError: there is no clone here.
         OSError: a step failed; the message says what to do.
     """
-    python = _create(_clone(root) / ".venv", sys.executable)
+    python = _create(root, ".venv")
     print(f"Setting up {root / '.venv'}, once: this takes minutes. pip shows each file below.")
     print("If the download breaks, run the same command again; what has arrived is kept.")
-    words = _pip_words()
-    if not words and (torch := _cpu_build(root)) and not _run([*python, "-m", "pip", *torch]):
-        print("That failed, so the ordinary index follows.")
-    files = ["--requirement", "requirements.txt", "--editable", "."]
-    _install(root, [*python, "-m", "pip", "install", *words, *files])
+    if not os.environ.get("PIP_ARGS") and (torch := _cpu_build(root)):
+        if not _run([python, "-m", "pip", "install", *torch]):
+            print("That failed, so the ordinary index follows.")
+    _install(root, python, "--requirement", "requirements.txt", "--editable", ".")
 
 
 def set_up_tests(root: Path = ROOT) -> None:
@@ -51,15 +50,12 @@ def set_up_tests(root: Path = ROOT) -> None:
     Raises:
         ValueError, OSError: as ``set_up``.
     """
-    folder = _clone(root) / ".venv-test"
-    python = _create(folder, sys.executable)
-    own = subprocess.check_output(
-        [*python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
-    )
-    Path(own.strip(), "student.pth").write_text(sysconfig.get_path("purelib"))
-    extras = ["--quiet", *_pip_words(), "--editable", ".[test,site]"]
-    _install(root, [*python, "-m", "pip", "install", *extras])
-    (folder / ".test").touch()
+    python = _create(root, ".venv-test")
+    purelib = "import sysconfig; print(sysconfig.get_path('purelib'), end='')"
+    own = subprocess.check_output([python, "-c", purelib], text=True)
+    Path(own, "student.pth").write_text(sysconfig.get_path("purelib"))
+    _install(root, python, "--quiet", "--editable", ".[test,site]")
+    (root / ".venv-test" / ".test").touch()
 
 
 def run_tests(words: list[str], root: Path = ROOT) -> int:
@@ -68,9 +64,9 @@ def run_tests(words: list[str], root: Path = ROOT) -> int:
     Raises:
         ValueError, OSError: as ``set_up``.
     """
-    folder = _clone(root) / ".venv-test"
-    stamp, files = folder / ".test", (root / "pyproject.toml", root / "requirements.txt")
-    if not stamp.exists() or any(f.stat().st_mtime > stamp.stat().st_mtime for f in files):
+    stamp, files = root / ".venv-test" / ".test", ("pyproject.toml", "requirements.txt")
+    dates = [(root / file).stat().st_mtime for file in files if (root / file).exists()]
+    if not stamp.exists() or max(dates) > stamp.stat().st_mtime:
         set_up_tests(root)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment["JUPYTER_PATH"] = str(Path(sys.prefix) / "share" / "jupyter")
@@ -78,7 +74,7 @@ def run_tests(words: list[str], root: Path = ROOT) -> int:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = signal.signal(signal.SIGINT, lambda *_: None)  # pytest ends by itself, with its sum
     try:
-        command = [*_python(folder), *PYTEST, *words]
+        command = [_python(root / ".venv-test"), *PYTEST, *words]
         return subprocess.call(command, cwd=root, env=environment)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -108,44 +104,34 @@ def _cpu_build(root: Path) -> list[str]:
     if sys.platform != "linux" or has_nvidia_gpu():
         return []
     if not answers(f"{CPU_BUILD}/torch/"):
-        print(
-            "No NVIDIA GPU here, but torch's index for CPUs does not answer within three seconds,"
-        )
+        print("No NVIDIA GPU here, but torch's CPU index gives no answer within three seconds,")
         print("so pip takes the ordinary build, which is 5.4 GB with its CUDA libraries.")
         return []
     print(f"No NVIDIA GPU here: torch and torchvision come without CUDA, from {CPU_BUILD}.")
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     names = [line.split("#")[0].strip() for line in lines if line.startswith("torch")]
-    return ["install", "--index-url", CPU_BUILD, *names]
+    return ["--index-url", CPU_BUILD, *names]
 
 
-def _clone(root: Path) -> Path:
+def _python(folder: Path) -> str:
+    return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def _create(root: Path, name: str) -> str:
+    """Create an environment unless it is there, and give the path of its Python."""
     if not (root / "requirements.txt").is_file() or not (root / "tests").is_dir():
         raise ValueError("this needs a clone of the repository, and the package lies elsewhere.")
-    return root
-
-
-def _pip_words() -> list[str]:
-    return shlex.split(os.environ.get("PIP_ARGS", ""))
-
-
-def _python(folder: Path) -> list[str]:
-    """Give the command of an environment's Python."""
-    return [str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))]
-
-
-def _create(folder: Path, python: str) -> list[str]:
-    """Create an environment unless it is there, and give the command of its Python."""
-    command = _python(folder)
-    if not Path(command[0]).exists() and not _run([python, "-m", "venv", str(folder)]):
-        shutil.rmtree(folder, ignore_errors=True)
+    python = _python(root / name)
+    if not Path(python).exists() and not _run([sys.executable, "-m", "venv", str(root / name)]):
+        shutil.rmtree(root / name, ignore_errors=True)
         remedy = "on Debian and Ubuntu: apt install python3-venv"
-        raise OSError(f"{python} could not create {folder}; {remedy}")
-    return command
+        raise OSError(f"{sys.executable} could not create {root / name}; {remedy}")
+    return python
 
 
-def _install(root: Path, command: list[str]) -> None:
-    if not _run(command, cwd=root):
+def _install(root: Path, python: str, *words: str) -> None:
+    own = shlex.split(os.environ.get("PIP_ARGS", ""))
+    if not _run([python, "-m", "pip", "install", *own, *words], cwd=root):
         raise OSError("pip stopped; run the same command again, what has arrived is kept.")
 
 

@@ -7,13 +7,16 @@ keyword-only arguments of its reference. Rules for notebooks are in ``vitedu.cou
 
 import ast
 import copy
-import json
 import textwrap
+from collections.abc import Collection
 from pathlib import Path
 
-from vitedu.course.notebooks import clear_outputs
+import nbformat
+from nbformat.v4 import new_code_cell
+
+from vitedu.course.notebooks import clear_outputs, exercise_cells, read
 from vitedu.course.parsing import parse
-from vitedu.course.references import reference_source
+from vitedu.course.references import first_line, reference_source
 from vitedu.exercises import BY_ID, Exercise
 
 WIDTH = 100
@@ -35,30 +38,27 @@ def fix_notebook(path: Path) -> list[str]:
     Returns:
         What was done, in words; empty if nothing was.
     """
-    notebook = json.loads(Path(path).read_text(encoding="utf-8"))
-    before, done, cells = json.dumps(notebook), [], notebook["cells"]
-    for index in range(len(cells) - 1, -1, -1):
-        exercise = BY_ID.get(cells[index]["metadata"].get("vitedu", {}).get("exercise"))
-        if exercise is None:
+    notebook = read(path)
+    before, cells, done = copy.deepcopy(notebook), notebook.cells, []
+    for index, exercise_id in reversed([*exercise_cells(notebook)]):
+        if (exercise := BY_ID.get(exercise_id)) is None:
             continue
-        text = stub_text(exercise, was := _cell_text(cells[index]))
-        if not _cell_text([*cells, _new_cell("")][index + 1]).startswith("report = check("):
-            cells.insert(index + 1, _new_cell(f"{exercise.id.replace('_', '-')}-check"))
-        beside = _cell_text(cells[index + 1])
-        check = "\n".join([*check_lines(exercise), *beside.splitlines()[2:]])
-        if (was, beside) != (text, check):
+        if not any(c.source.startswith("report = check(") for c in cells[index + 1 : index + 2]):
+            name = f"{exercise.id.replace('_', '-')}-check"
+            cells.insert(index + 1, new_code_cell(id=name))
+        stub, check = cells[index : index + 2]
+        lines = [*check_lines(exercise), *check.source.splitlines()[2:]]
+        texts = stub_text(exercise, stub.source), "\n".join(lines)
+        if (stub.source, check.source) != texts:
+            stub.source, check.source = texts
             done.append(f"wrote {exercise.id}")
-            cells[index]["source"] = text.splitlines(keepends=True)
-            cells[index + 1]["source"] = check.splitlines(keepends=True)
     if count := clear_outputs(cells):
         done.append(f"cleared {count} cells")
-    for name in ("kernelspec", "language_info"):  # an editor writes its own into a notebook
-        if name in notebook["metadata"]:
-            notebook["metadata"][name] = KERNEL[name]
-    notebook["metadata"].pop("widgets", None)
-    if json.dumps(notebook) != before:
-        text = json.dumps(notebook, indent=1, ensure_ascii=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+    # an editor writes what it is into a notebook
+    notebook.metadata |= {name: KERNEL[name] for name in KERNEL.keys() & notebook.metadata.keys()}
+    notebook.metadata.pop("widgets", None)
+    if notebook != before:
+        Path(path).write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
         done = done or ["cleared its metadata"]
     return done[::-1]
 
@@ -67,21 +67,6 @@ def check_lines(exercise: Exercise) -> tuple[str, str]:
     """Return the first two lines of a check cell."""
     name_argument = f', "{exercise.id}"' if exercise.kind == "value" else ""
     return f"report = check({exercise.id}{name_argument})", f"{exercise.id} = report.implementation"
-
-
-def _cell_text(cell: dict) -> str:
-    return "".join(cell["source"])
-
-
-def _new_cell(name: str) -> dict:
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": name,
-        "metadata": {},
-        "outputs": [],
-        "source": [],
-    }
 
 
 def stub_text(exercise: Exercise, before: str) -> str:
@@ -115,7 +100,7 @@ def stub_text(exercise: Exercise, before: str) -> str:
     lines, own = source.splitlines(), before
     parts, start = [], node.lineno - 1
     for method in [part for part in node.body if isinstance(part, ast.FunctionDef)]:
-        first = min([method.lineno, *(d.lineno for d in method.decorator_list)]) - 1
+        first = first_line(method) - 1
         parts += lines[start:first]
         start = _last_line(method)
         mine = methods.get(method.name)
@@ -211,10 +196,10 @@ def _space_defaults(arguments: str) -> str:
     return arguments
 
 
-def drop_keywords(arguments: ast.arguments) -> ast.arguments:
-    """Return a signature without its optional keyword-only arguments."""
+def drop_keywords(arguments: ast.arguments, kept: Collection[str] = ()) -> ast.arguments:
+    """Return a signature without its optional keyword-only arguments, but for those in ``kept``."""
     result = copy.copy(arguments)
-    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    result.kwonlyargs = [argument for argument, default in pairs if default is None]
-    result.kw_defaults = [None] * len(result.kwonlyargs)
+    pairs = [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    pairs = [(one, default) for one, default in pairs if default is None or one.arg in kept]
+    result.kwonlyargs, result.kw_defaults = [one for one, _ in pairs], [each for _, each in pairs]
     return result

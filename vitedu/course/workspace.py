@@ -10,9 +10,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
+from nbformat import NotebookNode
+
 from vitedu import __version__
 from vitedu.course import results
 from vitedu.course.colab import CELLS
+from vitedu.course.notebooks import exercise_cells, read
 from vitedu.exercises import BY_ID, EXERCISES
 from vitedu.files import write_whole
 
@@ -41,18 +45,21 @@ def lay_notebooks(folder: Path) -> list[str]:
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(folder / RECORD, b"{}")
         for source in sources:
-            notebook = json.loads(source.read_text(encoding="utf-8"))
-            cells, known = _digests(notebook), record.get(source.stem, {})
+            notebook, known = read(source), record.get(source.stem, {"cells": {}})
+            before, cells = known["cells"], _digests(notebook)
             place = folder / known.get("file", source.name)
-            if known.get("cells") == cells and place.is_file():
-                lines += _compare_cells(place, _exercises_of(notebook))
+            if before == cells and place.is_file():
+                lines += _compare_cells(place, [name for _, name in exercise_cells(notebook)])
                 continue
-            filled = _fill_in(notebook, entries)
-            laid, answers = laid + 1, answers + len(filled)
+            laid, answers = laid + 1, answers + _fill_in(notebook, entries)
             new = _free_place(folder, source.stem)
-            write_whole(new, (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode())
+            write_whole(new, f"{nbformat.writes(notebook)}\n".encode())
             if place != new:
-                lines.append(f"{new} is the new version of {place.name}: {_changes(known, cells)}.")
+                changed = sum(before[name] != cells[name] for name in before.keys() & cells.keys())
+                lines.append(
+                    f"{new} is the new version of {place.name}: {len(cells.keys() - before.keys())}"
+                    f" cells are new, {changed} changed, {len(before.keys() - cells.keys())} gone."
+                )
             record[source.stem] = {"file": new.name, "cells": cells}
             write_whole(folder / RECORD, json.dumps(record).encode())
         for page in sources[0].parent.glob("*.md"):
@@ -109,53 +116,33 @@ def _free_place(folder: Path, stem: str) -> Path:
     return next(p for name in names if not (p := folder / f"{name}.ipynb").exists())
 
 
-def _exercises_of(notebook: dict) -> list[str]:
-    """List the ids of the exercises that a notebook has cells for, in its order."""
-    tags = (cell["metadata"].get("vitedu", {}) for cell in notebook["cells"])
-    return [tag["exercise"] for tag in tags if "exercise" in tag]
-
-
-def _digests(notebook: dict) -> dict[str, str]:
+def _digests(notebook: NotebookNode) -> dict[str, str]:
     """Give cell id -> digest of its text; the cells for Colab name the version and do not count."""
-    texts = {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
-    return {
-        name: hashlib.sha256(text.encode()).hexdigest()[:12]
-        for name, text in texts.items()
-        if name not in CELLS
-    }
+    cells = [cell for cell in notebook.cells if cell.id not in CELLS]
+    return {cell.id: hashlib.sha256(cell.source.encode()).hexdigest()[:12] for cell in cells}
 
 
-def _changes(known: dict, cells: dict[str, str]) -> str:
-    """Say how many cells are new, changed and gone since a notebook was laid."""
-    before = known.get("cells", {})
-    changed = sum(before[name] != cells[name] for name in cells.keys() & before.keys())
-    new, gone = len(cells.keys() - before.keys()), len(before.keys() - cells.keys())
-    return f"{new} cells are new, {changed} changed, {gone} gone"
-
-
-def _fill_in(notebook: dict, entries: dict[str, dict]) -> list[str]:
-    """Write the stored answers into the cells of their exercises; give the ids of these."""
-    filled, above = [], "\n"
-    for cell in notebook["cells"]:
-        exercise = BY_ID.get(cell["metadata"].get("vitedu", {}).get("exercise"))
-        if exercise and results.is_passed(exercise, entries):
-            statements = entries[exercise.id].get("source", {}).get("statements", {})
-            texts = [text for text in statements.values() if f"\n{text}\n" not in above]
-            if texts:
-                cell["source"] = "\n\n\n".join(texts)
-                filled.append(exercise.id)
-        above += "".join(cell["source"]) + "\n"
-    return filled
+def _fill_in(notebook: NotebookNode, entries: dict[str, dict]) -> int:
+    """Write the stored answers into the cells of their exercises, and count them."""
+    count = 0
+    for index, name in exercise_cells(notebook):
+        above = "\n".join(["", *(cell.source for cell in notebook.cells[:index]), ""])
+        if results.is_passed(BY_ID[name], entries):
+            statements = entries[name].get("source", {}).get("statements", {})
+            if texts := [text for text in statements.values() if f"\n{text}\n" not in above]:
+                notebook.cells[index].source = "\n\n\n".join(texts)
+                count += 1
+    return count
 
 
 def _compare_cells(path: Path, wanted: list[str]) -> Iterator[str]:
     """Say whether cells of exercises in the student's notebook are gone or moved."""
     try:
-        found = _exercises_of(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        found = dict.fromkeys(name for _, name in exercise_cells(read(path)))
+    except ValueError:
         yield f"{path} cannot be read as a notebook; {AGAIN}"
         return
     if missing := [name for name in wanted if name not in found]:
         yield f"{path} has no cell for {', '.join(missing)} any more; {AGAIN}"
-    elif list(dict.fromkeys(found)) != wanted:
+    elif list(found) != wanted:
         yield f"{path}: its exercises stand in another order now, and a Run All follows that order."
