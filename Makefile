@@ -1,10 +1,12 @@
 # vitedu: `make` lists the targets. Every target sets up .venv first, once; a second run does not.
+# `python -m vitedu` has setup, lab, test and slug too, where there is no make.
 
 PYTHON ?= python3
 LAB_ARGS ?=
 TEST_ARGS ?=
-# for pip, such as PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu": torch without CUDA, a tenth of the size
+# for pip, such as PIP_ARGS="--index-url https://mirror.example/simple"; then torch is taken from there, too
 PIP_ARGS ?=
+export PIP_ARGS
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
@@ -13,9 +15,6 @@ ifndef OMP_WAIT_POLICY
 GOMP_SPINCOUNT ?= 1000
 export GOMP_SPINCOUNT
 endif
-
-# set in many containers; each test run would compile all tests again, in each of its workers
-unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 # the tests' own packages stand apart: nbgrader would put its menus into a student's JupyterLab
@@ -27,9 +26,7 @@ BIN := $(VENV)/bin
 endif
 PY := $(BIN)/python
 TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
-# two workers more than cores (tests/conftest.py), because tests also wait; each with one thread, so that
-# they are no busy neighbours of each other
-PYTEST := OMP_NUM_THREADS=1 JUPYTER_PATH=$(CURDIR)/$(VENV)/share/jupyter $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadscope
+PYTEST := $(PY) -m vitedu test --
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lab test proof bench-checks bench-grade check tour site solve lint slug colab browser latency clean
@@ -40,8 +37,8 @@ help: ## list the targets
 
 setup: $(VENV)/.lab ## create .venv and install requirements.txt and the package
 
-lab: $(VENV)/.lab ## set up if need be, open JupyterLab on notebook 01
-	$(PY) -m jupyterlab $(LAB_ARGS) notebooks/01_patches.ipynb
+lab: $(VENV)/.lab ## set up if need be, lay the notebooks in my-notebooks, open JupyterLab there
+	$(PY) -m vitedu lab --lab-args="$(LAB_ARGS)"
 
 test: $(TEST_VENV)/.test ## set up if need be, pass every test
 	$(PYTEST) $(TEST_ARGS)
@@ -76,9 +73,9 @@ lint: $(TEST_VENV)/.test ## check style, types, the shape of the notebooks; prin
 	$(PY) -m vitedu lint notebooks
 
 slug: $(VENV)/.lab ## write REPO=owner/name into badges and links; without REPO, renew them for this version
-	$(PY) -m vitedu.course.colab $(REPO)
+	$(PY) -m vitedu slug $(REPO)
 
-colab: $(TEST_VENV)/.test ## run each notebook alone with Colab's versions (5 GB, PYTHON=python3.13)
+colab: $(TEST_VENV)/.test ## run each notebook alone with Colab's versions (5 GB, PYTHON=python3.12)
 	"$(PYTHON)" -m venv build/colab
 	build/colab/bin/python -m pip install --quiet $(PIP_ARGS) --requirement tests/colab.txt
 	VITEDU_COLAB_PYTHON=$(CURDIR)/build/colab/bin/python $(TEST_PY) -m pytest tests/test_colab.py -rP -m network $(TEST_ARGS)
@@ -109,19 +106,9 @@ $(VENV)/.lab: requirements.txt pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "vitedu needs Python 3.11 or newer; $(PYTHON) is $$("$(PYTHON)" --version 2>&1)."; \
 	  echo "Name a newer one: make $(or $(MAKECMDGOALS),lab) PYTHON=python3.12"; exit 2; }
-	@test -x $(PY) || "$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); \
-	  echo "$(PYTHON) could not create $(VENV); on Debian and Ubuntu: apt install python3-venv"; exit 2; }
-	@echo "Setting up $(VENV), once. On Linux torch and its CUDA libraries are 5.4 GB: this takes minutes. pip shows each file below."
-	@test -n "$(PIP_ARGS)" || { echo "A machine without an NVIDIA GPU needs a tenth of that. To take it, stop with Ctrl-C and run:"; \
-	  echo "  make $(or $(MAKECMDGOALS),lab) PIP_ARGS=\"--extra-index-url https://download.pytorch.org/whl/cpu\""; }
-	@echo "If the download breaks, run the same command again; what has arrived is kept."
-	$(PY) -m pip install $(PIP_ARGS) --requirement requirements.txt --editable .
+	@"$(PYTHON)" -m vitedu setup
 	@touch $@
 
-# The second environment looks into the first one, so that torch is installed once.
 $(TEST_VENV)/.test: $(VENV)/.lab
-	@test -x $(TEST_PY) || $(PY) -m venv $(TEST_VENV)
-	@$(TEST_PY) -c 'import pathlib, sys, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "student.pth").write_text(sys.argv[1])' \
-	  "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
-	$(TEST_PY) -m pip install --quiet $(PIP_ARGS) --editable ".[test,site]"
+	@$(PY) -m vitedu setup --test
 	@touch $@

@@ -37,7 +37,9 @@ def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.Notebook
     compared.metadata["tags"] = [NBVAL_TAG]
     compared.execution_count = 1
     cells.append(compared)
-    return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+    return new_notebook(
+        cells=cells, metadata={"colab": deepcopy(colab.METADATA), "kernelspec": KERNEL}
+    )
 
 
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}

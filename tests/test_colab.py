@@ -22,7 +22,8 @@ from sound_notebook import build
 from test_setup import ROOT, needs_make, project, requirements
 
 from vitedu import __version__
-from vitedu.course import colab
+from vitedu.__main__ import main
+from vitedu.course import colab, environments
 from vitedu.course.notebooks import find_notebooks, read
 
 NOTEBOOKS = find_notebooks(ROOT / "notebooks")
@@ -78,7 +79,7 @@ def test_cell_does_nothing_where_the_package_is(repository, capsys):
 
 
 def test_cell_installs_where_the_package_is_missing(monkeypatch, tmp_path):
-    """One pip command, for the tag of this version.
+    """One pip command, for the wheel of this version's release, which needs no git.
 
     Beside a clone, or a results folder in Drive, Python finds a namespace that holds nothing.
     """
@@ -88,7 +89,8 @@ def test_cell_installs_where_the_package_is_missing(monkeypatch, tmp_path):
             without_the_package(patch, folder)
             ((name, line),) = run(colab.cell_sources("01_patches", "ada/vitedu")["install"])
         assert name == "pip" and line.split() == words_of()
-        assert f"git+https://github.com/ada/vitedu@v{__version__}" in line
+        release = f"https://github.com/ada/vitedu/releases/download/v{__version__}/"
+        assert f"{release}vitedu-{__version__}-py3-none-any.whl" in line and "git+" not in line
 
 
 def test_cell_with_the_placeholder_says_what_to_write(monkeypatch, tmp_path):
@@ -126,7 +128,8 @@ def test_pip_leaves_what_is_installed():
 def test_versions_of_colab_are_new_enough():
     """Each requirement is met by Colab's list, installed by the cell, or torch's own."""
     about = project()["project"]
-    assert Version("3.13") in Requirement(f"python{about['requires-python']}").specifier
+    assert Version("3.12") in Requirement(f"python{about['requires-python']}").specifier
+    assert f"runtime {colab.RUNTIME} " in (ROOT / "tests" / "colab.txt").read_text("utf-8")
     assert about["version"] == __version__
     for word in about["dependencies"]:
         requirement = Requirement(word)
@@ -165,13 +168,22 @@ def test_problems_name_each_fault(name, old, new, message):
     assert any(message in problem for problem in colab.find_problems(notebook, "01_patches"))
 
 
+def test_problems_name_a_runtime_that_is_not_named():
+    """Colab gives a past runtime to a notebook whose metadata name it."""
+    notebook = build()
+    assert notebook.metadata.colab == {"runtime_attributes": {"runtime_version": colab.RUNTIME}}
+    notebook.metadata.colab = {"provenance": []}
+    (problem,) = colab.find_problems(notebook, "01_patches")
+    assert f"does not name Colab's runtime {colab.RUNTIME}" in problem
+
+
 def test_problems_name_a_cell_that_is_open():
     """The first screen belongs to the student: in JupyterLab and on Colab the cell is folded."""
     for key in colab.FOLDED:
         notebook = build()
         del notebook.cells[2].metadata[key]
         (problem,) = colab.find_problems(notebook, "01_patches")
-        assert problem == "cell 'install': is not folded; `make slug` folds it."
+        assert problem.startswith("cell 'install': is not as course/colab.py writes it")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +219,7 @@ def test_readme_opens_the_notebooks_of_this_version():
     assert "README.md#colab" in links and '<a id="colab"></a>' in readme
 
 
-# --- make slug ------------------------------------------------------------------------------------
+# --- vitedu slug --------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -239,6 +251,7 @@ def test_slug_rewrites_every_address_and_nothing_else(copy):
             old, new = (json.loads(t)["cells"] for t in (before[path], text))
             different = [a["id"] for a, b in zip(old, new, strict=True) if a != b]
             assert different == list(colab.CELLS)
+            assert json.loads(before[path])["metadata"] == json.loads(text)["metadata"]
     module = (copy / "vitedu" / "course" / "colab.py").read_text(encoding="utf-8")
     assert 'REPOSITORY = "ada-b/vit.edu"' in module
     assert f'PLACEHOLDER = "{colab.PLACEHOLDER}"' in module
@@ -253,6 +266,7 @@ def test_slug_puts_the_cells_below_the_title_of_a_new_notebook(copy):
     path = copy / "notebooks" / "01_patches.ipynb"
     content = json.loads(path.read_text(encoding="utf-8"))
     content["cells"] = [cell for cell in content["cells"] if cell["id"] not in colab.CELLS]
+    del content["metadata"]["colab"]
     path.write_text(json.dumps(content), encoding="utf-8")
     colab.set_repository(copy, colab.REPOSITORY)
     notebook = read(path)
@@ -274,12 +288,26 @@ def test_slug_refuses_what_is_no_address(copy, address):
 
 @needs_make
 def test_make_slug_hands_the_address_on():
-    """`make slug REPO=owner/name` calls this module, `make slug` renews the cells."""
+    """`make slug REPO=owner/name` sets it, `make slug` renews the cells."""
     for words, wanted in ((["REPO=ada/vitedu"], " ada/vitedu"), ([], "")):
         command = ["make", "--dry-run", "--no-print-directory", "slug", *words]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         last = done.stdout.rstrip("\n").splitlines()[-1].rstrip()
-        assert last.endswith(f"-m vitedu.course.colab{wanted}")
+        assert last.endswith(f"-m vitedu slug{wanted}")
+
+
+def test_slug_says_what_it_changed_and_what_is_left_to_do(copy, monkeypatch, capsys):
+    """The files; for the placeholder how to set one's own, for an address the tag to push."""
+    monkeypatch.setattr(environments, "ROOT", copy)
+    (copy / "pyproject.toml").write_text(f'url = "https://github.com/{colab.REPOSITORY}"\n')
+    assert main(["slug", "ada/vitedu"]) == 0
+    out = capsys.readouterr().out
+    assert str(copy / "README.md") in out and f"git tag {VERSION}" in out
+    assert (copy / "pyproject.toml").read_text() == 'url = "https://github.com/ada/vitedu"\n'
+    assert main(["slug", "nonsense"]) == 2
+    assert "must be owner/name" in capsys.readouterr().err
+    assert main(["slug", colab.PLACEHOLDER]) == 0
+    assert "Set yours: vitedu slug owner/name" in capsys.readouterr().out
 
 
 # --- with Colab's versions ------------------------------------------------------------------------
@@ -300,6 +328,14 @@ def pip(*words):
     ).stdout.splitlines()
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Build the wheel as a release does."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip("wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
+    return next(folder.glob("*.whl"))
+
+
 MEMORY = 12  # GB; a free Colab has 12.7
 PEAK = "import resource\n\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"  # in KB
 
@@ -311,7 +347,7 @@ PEAK = "import resource\n\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_max
     not COLAB, reason="needs 5 GB of Colab's versions; `make colab` installs and runs"
 )
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs_alone_with_the_versions_of_colab(path, tmp_path):
+def test_notebook_runs_alone_with_the_versions_of_colab(path, wheel, tmp_path):
     """From an empty folder: the first cell gets the package, every cell runs, nothing is upgraded.
 
     In the quick profile, or that of VITEDU_PROFILE.
@@ -320,11 +356,7 @@ def test_notebook_runs_alone_with_the_versions_of_colab(path, tmp_path):
     before = set(pip("freeze"))
     notebook = read(path)
     install = next(cell for cell in notebook.cells if cell.get("id") == "install")
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.strip()
-    address = f'PACKAGE = "git+file://{ROOT}@{head}"'
-    install.source = re.sub(r'(?m)^PACKAGE = "[^"]+"', address, install.source)
+    install.source = re.sub(r'(?m)^PACKAGE = "[^"]+"', f'PACKAGE = "{wheel}"', install.source)
     notebook.cells.append(new_code_cell(PEAK, id="peak"))
     (tmp_path / "empty").mkdir()
     environment = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}

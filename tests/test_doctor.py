@@ -207,7 +207,7 @@ def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, ran, sta
 )
 def test_machine_says_which_device_and_precision(monkeypatch, changes, driver, state, remedy):
     """A GPU that torch does not use is worth a note, and what to do."""
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: driver)
+    monkeypatch.setattr(doctor, "has_nvidia_gpu", lambda: driver)
     findings = {f.subject: f for f in doctor.machine(machine_with(**changes), torch_works=True)}
     found = findings["device"]
     assert (found.state, remedy in found.remedy) == (state, True)
@@ -227,7 +227,7 @@ def test_machine_says_which_device_and_precision(monkeypatch, changes, driver, s
 )
 def test_torch_build_fits_the_machine(monkeypatch, device, cuda, driver, state, text):
     """Gigabytes of CUDA on a machine without a GPU are worth a note that says how to save them."""
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: driver)
+    monkeypatch.setattr(doctor, "has_nvidia_gpu", lambda: driver)
     found = doctor.build(device, cuda)
     assert (found.state, found.text) == (state, text)
     assert (f"--extra-index-url {doctor.CPU_BUILD}" in found.remedy) == (state == "note")

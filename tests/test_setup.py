@@ -32,12 +32,14 @@ echo "$@" >> "{log}"
 case "$1 $2" in
   "-c "*) exit {status} ;;
   "--version "*) echo "Python 3.9.18" ;;
-  "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
-  "-m pip") ! test -e "{log}.broken" ;;
+  "-m vitedu")
+    test "$3" != setup || ! test -e "{log}.broken" || exit 2
+    case "$3 $4" in
+      "setup --test") mkdir -p .venv-test/bin && cp "$0" .venv-test/bin/python ;;
+      "setup ") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    esac ;;
 esac
 """
-
-INSTALL = "-m pip install --requirement requirements.txt --editable ."
 
 needs_make = pytest.mark.skipif(
     not shutil.which("make") or sys.platform == "win32", reason="needs make and a POSIX shell"
@@ -65,10 +67,13 @@ def test_requirements_are_lower_bounds():
         assert re.fullmatch(r"\d+(\.\d+)+", bound), name
 
 
-def test_requirements_contain_the_dependencies_of_the_package():
-    """With the same bounds, so that `pip install .` alone gives a package that works."""
-    dependencies = dict(word.split(">=") for word in project()["project"]["dependencies"])
-    assert dependencies.items() <= requirements().items()
+def test_requirements_are_the_package_with_its_lab():
+    """`make lab`, `pip install -e ".[lab]"` and `uv sync` bring the same, with the same bounds."""
+    about = project()
+    lab = about["project"]["optional-dependencies"]["lab"]
+    words = [*about["project"]["dependencies"], *lab]
+    assert dict(word.split(">=") for word in words) == requirements()
+    assert about["dependency-groups"] == {"dev": ["vitedu[lab]"]}
 
 
 def test_doctor_knows_the_requirements():
@@ -178,18 +183,15 @@ def test_a_second_run_repeats_no_set_up(fresh, target):
     folder, make = fresh
     status, out, calls = make(target)
     assert status == 0, out
-    assert {"-m venv .venv", INSTALL} <= set(calls)
-    needs_tests = target in ("test", "check", "site", "lint")
-    extra = {"-m venv .venv-test", "-m pip install --quiet --editable .[test,site]"}
-    assert extra & set(calls) == (extra if needs_tests else set())
+    assert "-m vitedu setup" in calls
+    assert ("-m vitedu setup --test" in calls) == (target in ("test", "check", "site", "lint"))
     status, out, again = make(target)
     assert status == 0, out
-    assert again and not [call for call in again if "venv" in call or "pip" in call]
+    assert again and not [call for call in again if "setup" in call]
     assert set(again) < set(calls)
     stamp = (folder / ".venv" / ".lab").stat().st_mtime
     os.utime(folder / "requirements.txt", (stamp + 10, stamp + 10))
-    calls = make("setup")[2]
-    assert INSTALL in calls and "-m venv .venv" not in calls
+    assert "-m vitedu setup" in make("setup")[2]
 
 
 @needs_make
@@ -203,33 +205,25 @@ def test_site_shows_models_that_have_learned(fresh, monkeypatch):
 
 @needs_make
 def test_a_broken_download_is_taken_up_by_the_same_command(fresh):
-    """It says what to do, and the next run asks pip again in the .venv that stands."""
+    """No stamp says that the set-up stands, so the next run sets up again, then opens the lab."""
     folder, make = fresh
     (folder / "log.broken").touch()
     status, out, _ = make("lab")
     assert status != 0
-    assert "run the same command again" in out
     (folder / "log.broken").unlink()
-    status, out, calls = make("lab")
+    status, out, calls = make("lab", "LAB_ARGS=--no-browser --port=1")
     assert status == 0, out
-    assert not [call for call in calls if "venv" in call]
-    assert INSTALL in calls
-    assert calls[-1].startswith("-m jupyterlab")
+    assert calls[-2:] == ["-m vitedu setup", "-m vitedu lab --lab-args=--no-browser --port=1"]
 
 
 @needs_make
-def test_pip_takes_arguments_and_the_smaller_torch_is_offered(fresh):
-    """Who needs no CUDA is told the command, with the doctor's address; who gave it is not."""
+def test_make_hands_words_to_pytest(fresh):
+    """`make test` those of TEST_ARGS, `make check` its own before them."""
     _, make = fresh
-    words = f"--extra-index-url {doctor.CPU_BUILD}"
-    _, out, _ = make("lab")
-    assert f'make lab PIP_ARGS="{words}"' in out
-    make("clean")
-    status, out, calls = make("test", f"PIP_ARGS={words}")
-    assert status == 0, out
-    assert "A machine without an NVIDIA GPU" not in out
-    assert f"-m pip install {words} --requirement requirements.txt --editable ." in calls
-    assert f"-m pip install --quiet {words} --editable .[test,site]" in calls
+    assert make("test", "TEST_ARGS=-k patch")[2][-1] == "-m vitedu test -- -k patch"
+    calls = make("check", "TEST_ARGS=-x")[2]
+    own = "-q --maxprocesses 2 -m not notebook and not slow and not bank"
+    assert f"-m vitedu test -- {own} -x" in calls
 
 
 @needs_make

@@ -9,8 +9,8 @@ import pytest
 
 from vitedu.course import references
 from vitedu.course.lint import lint
-from vitedu.course.notebooks import exercise_cells, read
-from vitedu.course.stub_text import fix_stubs, stub_text
+from vitedu.course.notebooks import exercise_cells, is_compared, read
+from vitedu.course.stub_text import fix_notebook, stub_text
 from vitedu.exercises import EXERCISES, find
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -22,14 +22,14 @@ def test_a_sound_notebook_stays_as_it_is(name, tmp_path):
     """Not one byte changes where stubs and references agree."""
     path = Path(shutil.copy(NOTEBOOKS / f"{name}.ipynb", tmp_path))
     before = path.read_bytes()
-    assert fix_stubs(path) == []
+    assert fix_notebook(path) == []
     assert path.read_bytes() == before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_stubs_that_drifted_and_checks_that_are_gone_are_written_again(name, tmp_path):
-    """With every docstring changed and every check cell gone, one run mends the notebook."""
+def test_checks_that_are_gone_are_written_again_and_edited_docstrings_stay(name, tmp_path):
+    """One run brings every check cell back; of an author's own words lint says that they differ."""
     path = tmp_path / f"{name}.ipynb"
     notebook = json.loads((NOTEBOOKS / path.name).read_text(encoding="utf-8"))
     cells = []
@@ -42,9 +42,42 @@ def test_stubs_that_drifted_and_checks_that_are_gone_are_written_again(name, tmp
         cells.append(cell)
     notebook["cells"] = cells
     path.write_text(json.dumps(notebook), encoding="utf-8")
-    assert set(fix_stubs(path)) == {e.id for e in EXERCISES if e.notebook == name}
+    own = [e for e in EXERCISES if e.notebook == name]
+    assert fix_notebook(path) == [f"wrote {e.id}" for e in own]
     about_stubs = [problem for problem in lint(path) if "stub" in problem or "check" in problem]
-    assert not about_stubs and "Old words" not in path.read_text(encoding="utf-8")
+    documented = [e for e in own if e.kind != "value"]
+    assert path.read_text(encoding="utf-8").count("Old words") == len(documented)
+    assert len(about_stubs) == len(documented)
+    assert all("docstring" in p and "differs from its reference's" in p for p in about_stubs)
+    assert fix_notebook(path) == []
+
+
+@pytest.mark.parametrize("old", [" = -1", ": torch.Tensor", " -> torch.Tensor"])
+def test_a_signature_that_drifted_is_written_again(old):
+    """That of the reference, above the author's own docstring."""
+    stub = stub_text(find("softmax"), "# TODO 2.1: write it")
+    drifted = stub.replace(old, "", 1).replace("Turn scores", "Make scores")
+    assert drifted != (mended := stub.replace("Turn scores", "Make scores"))
+    assert stub_text(find("softmax"), drifted) == mended
+
+
+def test_what_a_run_left_is_cleared(tmp_path):
+    """Saved in JupyterLab after a run, a notebook is byte for byte the author's again."""
+    path = Path(shutil.copy(NOTEBOOKS / "05_inside.ipynb", tmp_path))
+    before, notebook = path.read_bytes(), json.loads(path.read_text(encoding="utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    ran = [cell for cell in code if not is_compared(cell)]
+    for number, cell in enumerate(ran, start=1):
+        cell["execution_count"] = number
+        cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": ["1"]}]
+        cell["metadata"] |= {"execution": {}, "scrolled": True}
+    notebook["metadata"]["language_info"] = {"name": "python", "version": "3.11.7"}
+    notebook["metadata"]["kernelspec"]["display_name"] = "Python 3 (ipykernel)"
+    notebook["metadata"]["widgets"] = {}
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    assert len(lint(path)) >= 2 * len(ran) > 50
+    assert fix_notebook(path) == [f"cleared {len(ran)} cells"]
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("name", NAMES)

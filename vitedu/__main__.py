@@ -7,6 +7,7 @@ what it needs, so that ``--help``, ``list``, ``hint`` and ``progress`` answer wi
 """
 
 import argparse
+import io
 import os
 import sys
 
@@ -21,6 +22,9 @@ def main(argv: list[str] | None = None) -> int:
         01_patches...
         0
     """
+    for stream in (sys.stdout, sys.stderr):  # a file on Windows may know no check mark
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     args = build_parser().parse_args(argv)
     try:
         status = args.run(args)

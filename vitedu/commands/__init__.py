@@ -35,6 +35,13 @@ def stem(name: str) -> str:
     return notebook_named(Path(name).name.removesuffix(".ipynb"))
 
 
+def add_path(parser, name: str, default: str, text: str = "") -> None:
+    """Add a path that has a default; one without dashes may be left out."""
+    options = {} if name.startswith("-") else {"nargs": "?"}
+    help = f"{text}default: {default}"
+    parser.add_argument(name, type=Path, default=Path(default), help=help, **options)
+
+
 def add_device(parser) -> None:
     """Add the option that says where to compute."""
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")

@@ -5,16 +5,14 @@ Role: their options. Not here: what they call (``vitedu.grading``).
 
 from pathlib import Path
 
-from vitedu.commands import Commands, stem
+from vitedu.commands import Commands, add_path, stem
 
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
     new = commands.add("assign", assign_notebooks, "write the notebooks as assignments")
     new.add_argument("out", type=Path, help="folder to write to; with --gradescope a .zip file")
-    new.add_argument(
-        "notebooks", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
-    )
+    add_path(new, "notebooks", "notebooks")
     kinds = new.add_mutually_exclusive_group()
     kinds.add_argument(
         "--nbgrader", action="store_true", help="as source assignments of an nbgrader course"
@@ -85,7 +83,7 @@ def _add_choice(command, verb: str) -> None:
     command.add_argument("--core", action="store_true", help=f"{verb} the core exercises only")
 
 
-def assign_notebooks(args) -> int:
+def assign_notebooks(args) -> None:
     """Write what students, nbgrader or Gradescope get."""
     from vitedu.exercises import EXERCISES, select
 
@@ -95,12 +93,11 @@ def assign_notebooks(args) -> int:
         from vitedu.grading.adapters.gradescope import write_autograder
 
         print(write_autograder(args.out, args.notebooks, chosen))
-        return 0
+        return
     from vitedu.grading.adapters.assign import assign, assign_nbgrader
 
     write = assign_nbgrader if args.nbgrader else assign
     print(*write(args.out, args.notebooks, chosen), sep="\n")
-    return 0
 
 
 def grade_class(args) -> int:
@@ -108,6 +105,10 @@ def grade_class(args) -> int:
     from dataclasses import replace
     from functools import partial
 
+    from vitedu.doctor import NO_BOX, can_isolate
+
+    if not can_isolate():
+        raise ValueError(f"{NO_BOX}.")
     from vitedu.grading.pages.publish import main_grade
 
     folder, out, parts = args.folder, args.out, None

@@ -1,50 +1,76 @@
-"""Commands for maintainers of notebooks and checkers.
+"""Commands for maintainers of notebooks and checkers, and for who sets a clone up.
 
 Role: their options. Not here: what they call.
 """
 
 from pathlib import Path
 
-from vitedu.commands import Commands
+from vitedu.commands import Commands, add_path
 
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
+    new = commands.add("setup", set_up, "set up a clone once; the variable PIP_ARGS goes to pip")
+    new.add_argument("--test", action="store_true", help="instead: what its tests need")
+    new = commands.add("test", run_tests, "pass every test of a clone; sets them up if need be")
+    new.add_argument("words", nargs="*", metavar="-- WORD", help="for pytest, such as -- -k patch")
+    new = commands.add("slug", set_repository, "write the address of a clone into badges and links")
+    new.add_argument("repository", nargs="?", help="owner/name; without it, renew this version's")
     new = commands.add("solve", solve_notebooks, "write notebooks with the references filled in")
     new.add_argument("path", type=Path, help="a notebook or a folder of them")
-    new.add_argument("--out", type=Path, default=Path("build/solved"), help="default: %(default)s")
+    add_path(new, "--out", "build/solved")
     new = commands.add(
         "lint", lint_notebooks, "say where notebooks, references, syllabus and checkers disagree"
     )
     new.add_argument("path", type=Path, help="a notebook or a folder of them")
     new.add_argument(
-        "--fix", action="store_true", help="first write signatures, docstrings and check cells"
+        "--fix", action="store_true", help="first write stubs and check cells, and clear outputs"
     )
     new = commands.add("tour", tour_notebooks, "run the solved course and write it as HTML pages")
-    new.add_argument(
-        "path", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
-    )
-    new.add_argument("--out", type=Path, default=Path("build/tour"), help="default: %(default)s")
+    add_path(new, "path", "notebooks")
+    add_path(new, "--out", "build/tour")
     new = commands.add(
         "site", build_site, "build the course as pages, from a run of the solved course"
     )
-    new.add_argument(
-        "path", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
-    )
+    add_path(new, "path", "notebooks")
     new.add_argument("--instructor", action="store_true", help="with the solutions, folded")
     new.add_argument("--out", type=Path, help="default: build/site, or build/site-instructor")
-    new.add_argument(
-        "--runs", type=Path, default=Path("build/runs"), help="keeps the run; default: %(default)s"
-    )
+    add_path(new, "--runs", "build/runs", "keeps the run; ")
 
 
-def solve_notebooks(args) -> int:
+def set_up(args) -> None:
+    """Install the course, or what its tests need."""
+    from vitedu.course import environments
+
+    (environments.set_up_tests if args.test else environments.set_up)()
+
+
+def run_tests(args) -> int:
+    """Run pytest and give its status."""
+    from vitedu.course.environments import run_tests
+
+    return run_tests(args.words)
+
+
+def set_repository(args) -> None:
+    """Write the address and say what changed."""
+    from vitedu.course import colab, environments
+
+    repository = args.repository or colab.REPOSITORY
+    changed = colab.set_repository(environments.ROOT, repository)
+    print(*changed, f"The address is {repository}, the version {colab.TAG}.", sep="\n")
+    if repository == colab.PLACEHOLDER:
+        print("It is the placeholder. Set yours: vitedu slug owner/name")
+    else:
+        print(f"Colab finds it once it is released: git tag {colab.TAG}; git push --tags")
+
+
+def solve_notebooks(args) -> None:
     """Write the solved variant of notebooks."""
     from vitedu.course.notebooks import solve
 
     for path in solve(args.path, args.out):
         print(path)
-    return 0
 
 
 def lint_notebooks(args) -> int:
@@ -54,11 +80,11 @@ def lint_notebooks(args) -> int:
     from vitedu.course.lint import lint, missing_notebooks
     from vitedu.course.notebooks import find_notebooks, read
     from vitedu.course.price import price_table
-    from vitedu.course.stub_text import fix_stubs
+    from vitedu.course.stub_text import fix_notebook
 
     paths = find_notebooks(args.path)
     for path in paths if args.fix else ():
-        print(f"{path.name}: wrote {', '.join(fix_stubs(path)) or 'nothing'}")
+        print(f"{path.name}: {', '.join(fix_notebook(path)) or 'nothing to mend'}")
     problems = [problem for path in paths for problem in lint(path)]
     if args.path.is_dir():
         problems += missing_notebooks(args.path) + checker_problems()

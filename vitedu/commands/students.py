@@ -4,10 +4,14 @@ Role: their options and their printing. Not here: what they call.
 """
 
 import json
+import os
+import runpy
+import shlex
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-from vitedu.commands import Commands, stem
+from vitedu.commands import Commands, add_path, stem
 
 JSON_HELP = (
     "print a JSON list and nothing else, an object for each exercise: exercise (its id), "
@@ -19,6 +23,12 @@ JSON_HELP = (
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
+    text = "lay the notebooks into a folder of your own, your answers in them, and open JupyterLab"
+    for name in ("start", "lab"):
+        new = commands.add(name, start, text)
+        add_path(new, "folder", "my-notebooks")
+        new.add_argument("--lab-args", default="", metavar="WORDS", help="for JupyterLab")
+        new.add_argument("--no-lab", action="store_true", help="lay them, and open nothing")
     new = commands.add("list", list_exercises, "list the exercises with points and minutes")
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
     new.add_argument(
@@ -45,7 +55,30 @@ def add_commands(commands: Commands) -> None:
     commands.add("doctor", run_doctor, "say what is installed, what will be used and what to mend")
 
 
-def list_exercises(args) -> int:
+def start(args) -> None:
+    """Lay what is missing, write my_vit.py once a part has passed, and become JupyterLab."""
+    from vitedu.course import results
+    from vitedu.course.workspace import first_notebook, lay_notebooks
+    from vitedu.exercises import EXERCISES
+
+    print("\n".join(lay_notebooks(args.folder)))
+    entries = results.load()
+    if any(results.is_passed(exercise, entries) for exercise in EXERCISES if exercise.part):
+        from vitedu.exporting.export import bring_file
+
+        bring_file(args.folder)
+    if args.no_lab:
+        return
+    if find_spec("jupyterlab") is None:
+        how = "pip install jupyterlab ipykernel ipywidgets"
+        raise ValueError(f"there is no JupyterLab; {how}, or open {args.folder} in another editor.")
+    notebook = first_notebook(args.folder)
+    os.chdir(args.folder)
+    sys.argv = ["jupyter-lab", *shlex.split(args.lab_args), notebook]
+    runpy.run_module("jupyterlab", run_name="__main__")
+
+
+def list_exercises(args) -> None:
     """Print the syllabus as a table, or the models that come along."""
     from vitedu.exercises import EXERCISES, in_notebook
 
@@ -54,7 +87,7 @@ def list_exercises(args) -> int:
 
         for name, record in shipped_models().items():
             print(f"{describe_shipped(name)}\n  {record['epochs']} epochs: {record['command']}")
-        return 0
+        return
     chosen = in_notebook(stem(args.notebook)) if args.notebook else list(EXERCISES)
     width = max(len(exercise.id) for exercise in chosen)
     notebook = None
@@ -70,7 +103,6 @@ def list_exercises(args) -> int:
         )
         for kind, share, part, words in list_parts(exercise.id) if args.parts else ():
             print(f"       {kind:<6} {share:>5.2f}  {part}: {words}")
-    return 0
 
 
 def list_parts(exercise: str) -> list[tuple[str, float, str, str]]:
@@ -105,38 +137,34 @@ def check_file(args) -> int:
     return 0 if checked.everything_passed else 1
 
 
-def show_hint(args) -> int:
+def show_hint(args) -> None:
     """Print the next hint and count it."""
     from vitedu.course.hints import next_hint
     from vitedu.exercises import find
 
     print(next_hint(find(args.exercise)))
-    return 0
 
 
-def show_solution(args) -> int:
+def show_solution(args) -> None:
     """Print the source of a reference."""
     from vitedu.course.references import solution_source
     from vitedu.exercises import find
 
     print(solution_source(find(args.exercise)))
-    return 0
 
 
-def show_progress(args) -> int:
+def show_progress(args) -> None:
     """Print the student's table."""
     from vitedu.course import results
 
     print(results.table_text(stem(args.notebook) if args.notebook else None))
-    return 0
 
 
-def export(args) -> int:
+def export(args) -> None:
     """Write the student's model."""
     from vitedu.exporting.export import export_model
 
     export_model(args.file, force=args.force)
-    return 0
 
 
 def run_doctor(args) -> int:

@@ -1,12 +1,16 @@
 """The two cells that make a notebook run on Colab, and the repository's address in them.
 
 Role: writes the line with the badge and the folded cell that installs the package, lists notebooks
-where they are missing or different, and changes the address everywhere: ``make slug
-REPO=owner/name``. The address is defined in ``REPOSITORY`` only.
+where they are missing or different, and changes the address everywhere: ``vitedu slug
+owner/name``. The address is defined in ``REPOSITORY`` only.
 
-The cells name the tag of this version, ``v<version>``, so that notebook and package come from one
-commit. A commit cannot contain its own hash, and a branch would change under notebooks that
-students have saved.
+The badge names the tag of this version, ``v<version>``, and the cell takes the wheel of that
+release, which needs no git, so that notebook and package come from one commit. A commit cannot
+contain its own hash, and a branch would change under notebooks that students have saved.
+
+The notebooks' metadata name the runtime of Colab whose versions stand in tests/colab.txt. Colab
+calls a past runtime by its month (github.com/googlecolab/backend-info) and gives it to notebooks
+that name it.
 
 Why ``--no-deps``: Colab has what the package needs. Its torch comes from another index than pip's,
 and pip might try to replace it. The four small packages are named without versions, so pip installs
@@ -18,7 +22,6 @@ from GitHub (googlecolab/colabtools, issue 3877), not in a copy in Drive.
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,8 +32,10 @@ from vitedu import __version__
 from vitedu.files import write_whole
 
 PLACEHOLDER = "OWNER_NOT_SET/vitedu"  # GitHub allows no account of this name
-REPOSITORY = "OWNER_NOT_SET/vitedu"  # `make slug` writes this line
+REPOSITORY = "OWNER_NOT_SET/vitedu"  # `vitedu slug` writes this line
 TAG = f"v{__version__}"
+RUNTIME = "2026.07"
+METADATA = {"runtime_attributes": {"runtime_version": RUNTIME}}  # of a notebook, under "colab"
 BADGE = "https://colab.research.google.com/assets/colab-badge.svg"
 PACKAGES = ("safetensors", "platformdirs", "filelock", "packaging")
 CELLS = {"colab": "markdown", "install": "code"}  # id -> type, in this order
@@ -73,10 +78,11 @@ def pip_argument(repository: str = REPOSITORY) -> str:
     """Return the argument for pip that installs the package.
 
     Example:
-        >>> pip_argument("ada/vitedu").replace(TAG, "v1.0")
-        'git+https://github.com/ada/vitedu@v1.0'
+        >>> pip_argument("ada/vitedu").replace(TAG[1:], "1.0")
+        'https://github.com/ada/vitedu/releases/download/v1.0/vitedu-1.0-py3-none-any.whl'
     """
-    return f"git+https://github.com/{repository}@{TAG}"
+    wheel = f"vitedu-{TAG[1:]}-py3-none-any.whl"
+    return f"https://github.com/{repository}/releases/download/{TAG}/{wheel}"
 
 
 def cell_sources(notebook: str, repository: str = REPOSITORY) -> dict[str, str]:
@@ -105,23 +111,22 @@ def find_problems(notebook: NotebookNode, name: str) -> Iterator[str]:
     """
     at = {cell.get("id"): index for index, cell in enumerate(notebook.cells)}
     for cell_id, text in cell_sources(name).items():
-        if cell_id not in at:
-            yield f"file: has no cell {cell_id!r} for Colab; `make slug` writes it."
-        elif notebook.cells[at[cell_id]].source != text:
-            yield f"cell {cell_id!r}: is not as vitedu/course/colab.py writes it; `make slug` does."
-    if "install" in at and any(
-        notebook.cells[at["install"]].metadata.get(key) != value for key, value in FOLDED.items()
-    ):
-        yield "cell 'install': is not folded; `make slug` folds it."
+        cell = notebook.cells[at[cell_id]] if cell_id in at else None
+        if cell is None:
+            yield f"file: has no cell {cell_id!r} for Colab; `vitedu slug` writes it."
+        elif cell.source != text or (cell_id == "install" and cell.metadata != FOLDED):
+            yield f"cell {cell_id!r}: is not as course/colab.py writes it; `vitedu slug` does."
     first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
     if "install" in at and first is not notebook.cells[at["install"]]:
         yield "cell 'install': must be the first code cell; move it up."
+    if notebook.metadata.get("colab") != METADATA:
+        yield f"file: does not name Colab's runtime {RUNTIME}; `vitedu slug` writes it."
     if set(CELLS) <= set(at) and at["install"] != at["colab"] + 1:
         yield "cell 'colab': must stand directly above the cell 'install'; move it."
 
 
 def update_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict:
-    """Return a notebook with both cells: updated in their place, or inserted below its title.
+    """Return a notebook with both cells, updated in their place or inserted below its title.
 
     Args:
         content: the notebook as parsed JSON.
@@ -139,11 +144,12 @@ def update_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict
             cells[cells.index(old)] = {**old, **new}
         else:
             cells.insert(place, new)
-    return {**content, "cells": cells}
+    metadata = dict(sorted({**content["metadata"], "colab": METADATA}.items()))
+    return {**content, "cells": cells, "metadata": metadata}
 
 
 def set_repository(root: Path, repository: str) -> list[Path]:
-    """Write the address into this module, every notebook's cells, and the links of the README.
+    """Write the address into this module, the notebooks' cells, and the links of other files.
 
     Args:
         root: the folder of the repository.
@@ -174,30 +180,11 @@ def set_repository(root: Path, repository: str) -> list[Path]:
     for path in sorted((root / "notebooks").glob("*.ipynb")):
         content = update_cells(json.loads(path.read_text(encoding="utf-8")), path.stem, repository)
         write(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-    readme = root / "README.md"
-    pattern = r"https://colab\.research\.google\.com/github/[^\s)]+/notebooks/(\w+)\.ipynb"
-    text = readme.read_text(encoding="utf-8")
-    write(readme, re.sub(pattern, lambda found: address(found[1], repository), text))
+    badge = r"https://colab\.research\.google\.com/github/[^\s)]+/notebooks/(\w+)\.ipynb"
+    others = [root / name for name in ("README.md", "pyproject.toml", "CITATION.cff")]
+    others += (root / ".github").rglob("*.*")
+    for path in filter(Path.is_file, others):
+        text = path.read_text(encoding="utf-8")
+        text = re.sub(badge, lambda found: address(found[1], repository), text)
+        write(path, text.replace(f"github.com/{REPOSITORY}", f"github.com/{repository}"))
     return changed
-
-
-def main(words: list[str]) -> int:
-    """Set the address, or update the cells with the present one; return the exit status."""
-    repository = words[0] if words else REPOSITORY
-    try:
-        changed = set_repository(Path(__file__).parents[2], repository)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    for path in changed:
-        print(path)
-    print(f"{len(changed)} files changed; the address is {repository}, the version {TAG}.")
-    if repository == PLACEHOLDER:
-        print("It is the placeholder. Set yours: make slug REPO=owner/name")
-    else:
-        print(f"Colab finds this version once its tag is pushed: git tag {TAG}; git push --tags")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -7,7 +7,6 @@ and no reference is imported. Not here: checkers (``commands.inspection``).
 import ast
 import builtins
 import contextlib
-import copy
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from vitedu.course import colab, core
 from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read
 from vitedu.course.parsing import global_names, parse, strip_magics
 from vitedu.course.references import defined_names, reference_source
-from vitedu.course.stub_text import check_lines
+from vitedu.course.stub_text import check_lines, drop_keywords
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
 
 ABSOLUTE = re.compile(
@@ -257,26 +256,17 @@ def _lint_class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise)
 def _lint_signature(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
     """Rule: same signature and docstring, except for keyword-only arguments of the reference."""
     keywords = {argument.arg for argument in stub.args.kwonlyargs}
-    own, expected = _signature(stub), _signature(_drop_keywords(reference, keywords))
+    own = _signature(stub, stub.args)
+    expected = _signature(reference, drop_keywords(reference.args, keywords))
     if own != expected:
         yield f"the signature is {name}{own}; its reference has {expected}; make them equal."
     if ast.get_docstring(stub) != ast.get_docstring(reference):
         yield f"the docstring of {name} differs from its reference's; copy it from there."
 
 
-def _drop_keywords(node: ast.FunctionDef, names: set[str]) -> ast.FunctionDef:
-    """Copy a function without its optional keyword-only arguments, except those in ``names``."""
-    pairs = list(zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True))
-    pairs = [pair for pair in pairs if pair[0].arg in names or pair[1] is None]
-    node = copy.deepcopy(node)
-    node.args.kwonlyargs = [argument for argument, _ in pairs]
-    node.args.kw_defaults = [default for _, default in pairs]
-    return node
-
-
-def _signature(node: ast.FunctionDef) -> str:
+def _signature(node: ast.FunctionDef, arguments: ast.arguments) -> str:
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"({ast.unparse(node.args)}){returns}"
+    return f"({ast.unparse(arguments)}){returns}"
 
 
 def _lint_open_end(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:

@@ -15,6 +15,7 @@ from nbformat import NotebookNode
 from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID
 
+LEFT_BY_RUNS = {"collapsed", "execution", "scrolled"}  # of a cell's metadata
 NBVAL_TAG = "nbval-check-output"  # the tag of a cell whose stored output nbval compares
 
 
@@ -57,10 +58,23 @@ def read(path: Path) -> NotebookNode:
         raise ValueError(f"{path} cannot be read as a notebook: {error!r}.") from error
 
 
-def is_compared(cell: NotebookNode) -> bool:
+def is_compared(cell: dict) -> bool:
     """Tell whether nbval compares the stored output of a cell, by its tag or by a comment."""
-    has_comment = cell.source.startswith("# NBVAL_CHECK_OUTPUT")
-    return has_comment or NBVAL_TAG in cell.metadata.get("tags", ())
+    has_comment = "".join(cell["source"]).startswith("# NBVAL_CHECK_OUTPUT")
+    return has_comment or NBVAL_TAG in cell["metadata"].get("tags", ())
+
+
+def clear_outputs(cells: list[dict]) -> int:
+    """Drop what runs left in cells, but for outputs that nbval compares; count what changed."""
+    changed = 0
+    for cell in (cell for cell in cells if cell["cell_type"] == "code"):
+        kept = {key: v for key, v in cell["metadata"].items() if key not in LEFT_BY_RUNS}
+        new: dict = {"metadata": kept}
+        if not is_compared(cell):
+            new |= {"execution_count": None, "outputs": []}
+        changed += any(cell.get(key) != value for key, value in new.items())
+        cell.update(new)
+    return changed
 
 
 def exercise_cells(notebook: NotebookNode) -> Iterator[tuple[int, str]]:
@@ -85,10 +99,7 @@ def solve_notebook(notebook: NotebookNode) -> NotebookNode:
         if exercise_id not in BY_ID:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {exercise_id!r}.")
         result.cells[index].source = solution_source(BY_ID[exercise_id])
-    for cell in result.cells:
-        if cell.cell_type == "code" and not is_compared(cell):
-            cell.execution_count = None
-            cell.outputs = []
+    clear_outputs(result.cells)
     return result
 
 

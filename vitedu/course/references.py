@@ -43,9 +43,7 @@ def reference_source(exercise: Exercise) -> str:
     source = module_source(exercise.module)
     for node in parse(source).body:
         if exercise.id in defined_names(node):
-            decorators = getattr(node, "decorator_list", [])
-            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-            return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
+            return "\n".join(source.splitlines()[first_line(node) - 1 : node.end_lineno])
     raise ValueError(f"{exercise.module} defines no {exercise.id}; write the reference there.")
 
 
@@ -65,6 +63,11 @@ def solution_source(exercise: Exercise) -> str:
     if exercise.measured:
         return f"{exercise.id} = {exercise.measured}"
     return reference_source(exercise)
+
+
+def first_line(node: ast.stmt) -> int:
+    """Give the line on which a statement begins, with its decorators."""
+    return min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
 
 
 def defined_names(node: ast.stmt) -> list[str]:

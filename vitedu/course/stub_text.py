@@ -1,56 +1,66 @@
 """Write what a notebook takes from its references: signatures, docstrings and check cells.
 
-Role: ``fix_stubs``, behind ``vitedu lint --fix``. An author marks a cell with its exercise and
+Role: ``fix_notebook``, behind ``vitedu lint --fix``. An author marks a cell with its exercise and
 writes the TODO lines; everything else comes from the reference. A stub does not have the optional
 keyword-only arguments of its reference. Rules for notebooks are in ``vitedu.course.lint``.
 """
 
 import ast
 import copy
-import json
 import textwrap
+from collections.abc import Collection
 from pathlib import Path
 
+import nbformat
+from nbformat.v4 import new_code_cell
+
+from vitedu.course.notebooks import clear_outputs, exercise_cells, read
 from vitedu.course.parsing import parse
-from vitedu.course.references import reference_source
+from vitedu.course.references import first_line, reference_source
 from vitedu.exercises import BY_ID, Exercise
 
 WIDTH = 100
+KERNEL: dict[str, dict] = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
 
 
-def fix_stubs(path: Path) -> list[str]:
-    """Rewrite the stubs and check cells of a notebook that differ from the references.
+def fix_notebook(path: Path) -> list[str]:
+    """Rewrite what differs from the references, and clear what a run left.
+
+    Stubs get the signatures of their references, and the docstrings that they lack: one that the
+    author edited stays, and ``vitedu lint`` says that it differs.
 
     Args:
         path: the student variant; it is rewritten if something changes.
 
     Returns:
-        The ids of the exercises whose cells changed.
+        What was done, in words; empty if nothing was.
     """
-    notebook = json.loads(Path(path).read_text(encoding="utf-8"))
-    changed, index = [], 0
-    while index < len(notebook["cells"]):
-        cell = notebook["cells"][index]
-        exercise = BY_ID.get(cell["metadata"].get("vitedu", {}).get("exercise"))
-        index += 1
-        if exercise is None:
+    notebook = read(path)
+    before, cells, done = copy.deepcopy(notebook), notebook.cells, []
+    for index, exercise_id in reversed([*exercise_cells(notebook)]):
+        if (exercise := BY_ID.get(exercise_id)) is None:
             continue
-        before = _cell_text(cell)
-        after = stub_text(exercise, before)
-        following = notebook["cells"][index : index + 1]
-        if not following or not _cell_text(following[0]).startswith("report = check("):
-            following = [_new_cell(f"{exercise.id.replace('_', '-')}-check")]
-            notebook["cells"].insert(index, following[0])
-        rest = _cell_text(following[0]).splitlines()[2:]
-        check = "\n".join([*check_lines(exercise), *rest])
-        if (before, _cell_text(following[0])) != (after, check):
-            changed.append(exercise.id)
-            cell["source"] = after.splitlines(keepends=True)
-            following[0]["source"] = check.splitlines(keepends=True)
-    if changed:
-        text = json.dumps(notebook, indent=1, ensure_ascii=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
-    return changed
+        if not any(c.source.startswith("report = check(") for c in cells[index + 1 : index + 2]):
+            name = f"{exercise.id.replace('_', '-')}-check"
+            cells.insert(index + 1, new_code_cell(id=name))
+        stub, check = cells[index : index + 2]
+        lines = [*check_lines(exercise), *check.source.splitlines()[2:]]
+        texts = stub_text(exercise, stub.source), "\n".join(lines)
+        if (stub.source, check.source) != texts:
+            stub.source, check.source = texts
+            done.append(f"wrote {exercise.id}")
+    if count := clear_outputs(cells):
+        done.append(f"cleared {count} cells")
+    # an editor writes what it is into a notebook
+    notebook.metadata |= {name: KERNEL[name] for name in KERNEL.keys() & notebook.metadata.keys()}
+    notebook.metadata.pop("widgets", None)
+    if notebook != before:
+        Path(path).write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+        done = done or ["cleared its metadata"]
+    return done[::-1]
 
 
 def check_lines(exercise: Exercise) -> tuple[str, str]:
@@ -59,31 +69,17 @@ def check_lines(exercise: Exercise) -> tuple[str, str]:
     return f"report = check({exercise.id}{name_argument})", f"{exercise.id} = report.implementation"
 
 
-def _cell_text(cell: dict) -> str:
-    return "".join(cell["source"])
-
-
-def _new_cell(name: str) -> dict:
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": name,
-        "metadata": {},
-        "outputs": [],
-        "source": [],
-    }
-
-
 def stub_text(exercise: Exercise, before: str) -> str:
-    """Write a stub: signatures and docstrings of the reference, with the body of the present stub.
+    """Write a stub: signatures of the reference, docstrings and body of the present stub.
 
     Args:
         exercise: the exercise of the stub.
         before: the present text of the cell; TODO comments alone are enough.
 
     Returns:
-        The text of the cell. Open methods stay open. In a class without methods, all become
-        open; ``__init__`` only if the exercise says so (``whole``).
+        The text of the cell, with the reference's docstring where there is none. Open methods stay
+        open. In a class without methods, all become open; ``__init__`` only if the exercise says so
+        (``whole``).
 
     Raises:
         ValueError: the reference is no function and no class.
@@ -101,10 +97,10 @@ def stub_text(exercise: Exercise, before: str) -> str:
     methods = (
         {part.name: part for part in stub.body if isinstance(part, ast.FunctionDef)} if stub else {}
     )
-    lines = source.splitlines()
+    lines, own = source.splitlines(), before
     parts, start = [], node.lineno - 1
     for method in [part for part in node.body if isinstance(part, ast.FunctionDef)]:
-        first = min([method.lineno, *(d.lineno for d in method.decorator_list)]) - 1
+        first = first_line(method) - 1
         parts += lines[start:first]
         start = _last_line(method)
         mine = methods.get(method.name)
@@ -115,7 +111,10 @@ def stub_text(exercise: Exercise, before: str) -> str:
             before = before if methods else ""  # the TODO lines belong to the first open method
         else:
             parts.append("\n".join(lines[first : method.end_lineno]))
-    return "\n".join(parts)
+    text = "\n".join(parts)
+    if stub and (words := _docstring_lines(own, stub)):
+        text = text.replace("\n".join(_docstring_lines(source, node)), "\n".join(words), 1)
+    return text
 
 
 def _find_definition(text: str, name: str) -> ast.FunctionDef | ast.ClassDef | None:
@@ -142,13 +141,10 @@ def _open_stub(source: str, node, before: str, stub, exercise: Exercise) -> str:
     """
     indent = " " * (node.col_offset + 4)
     lines = source.splitlines()
-    has_words = ast.get_docstring(node) is not None
-    head = lines[
-        node.lineno - 1 : (node.body[0].end_lineno if has_words else node.body[0].lineno - 1)
-    ]
+    head = lines[node.lineno - 1 : node.body[0].lineno - 1]
     if node.args.kwonlyargs:
-        words = lines[node.body[0].lineno - 1 : node.body[0].end_lineno] if has_words else []
-        head = [*_signature_lines(node), *words]
+        head = _signature_lines(node)
+    head += (_docstring_lines(before, stub) if stub else []) or _docstring_lines(source, node)
     raise_line = f'{indent}raise NotImplementedError("{exercise.number} {exercise.id}")'
     if stub is None:
         comments = [line.strip() for line in before.splitlines() if line.strip().startswith("#")]
@@ -158,6 +154,11 @@ def _open_stub(source: str, node, before: str, stub, exercise: Exercise) -> str:
     work = textwrap.dedent("\n".join(own_lines[start : stub.end_lineno]))
     work = textwrap.indent(work, indent) if work.strip() else raise_line
     return "\n".join([*head, work])
+
+
+def _docstring_lines(text: str, node: ast.FunctionDef | ast.ClassDef) -> list[str]:
+    has_words = ast.get_docstring(node) is not None
+    return text.splitlines()[node.body[0].lineno - 1 : node.body[0].end_lineno] if has_words else []
 
 
 def _end_of_head(stub: ast.FunctionDef) -> int:
@@ -195,10 +196,10 @@ def _space_defaults(arguments: str) -> str:
     return arguments
 
 
-def drop_keywords(arguments: ast.arguments) -> ast.arguments:
-    """Return a signature without its optional keyword-only arguments."""
+def drop_keywords(arguments: ast.arguments, kept: Collection[str] = ()) -> ast.arguments:
+    """Return a signature without its optional keyword-only arguments, but for those in ``kept``."""
     result = copy.copy(arguments)
-    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    result.kwonlyargs = [argument for argument, default in pairs if default is None]
-    result.kw_defaults = [None] * len(result.kwonlyargs)
+    pairs = [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    pairs = [(one, default) for one, default in pairs if default is None or one.arg in kept]
+    result.kwonlyargs, result.kw_defaults = [one for one, _ in pairs], [each for _, each in pairs]
     return result

@@ -8,6 +8,7 @@ wherever it lies.
 import hashlib
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from vitedu.exporting.source import Unreadable, collect
 from vitedu.exporting.trial import find_idle, find_slow, try_parts
 from vitedu.files import data_folder, file_lock, write_whole
 
-__all__ = ["ExportError", "export_model", "keep"]
+__all__ = ["ExportError", "bring_file", "export_model", "keep"]
 
 SEAL = "# written by vitedu, and not edited since: "
 NOT_KEPT = "its text is not stored: check it again"
@@ -67,6 +68,21 @@ def export_model(path: str | Path | None = None, *, force: bool = False) -> Path
         remember(place)
     print(f"{place}: {_count(parts)}")
     return place
+
+
+def bring_file(folder: Path) -> None:
+    """Write ``my_vit.py`` into a folder that has none; one that was edited elsewhere is copied."""
+    place, old = folder / "my_vit.py", find_file()
+    if place.exists():
+        return
+    try:
+        if _is_edited(old):
+            shutil.copy(old, place)
+            print(f"{place}: a copy of {old}, which was edited")
+        else:
+            export_model(place)
+    except (ExportError, OSError) as error:
+        print(f"{place} is not written: {error}")
 
 
 def keep(answer: Any, exercise: str) -> bool:

@@ -18,7 +18,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from vitedu.course.parsing import global_names, parse, strip_magics
-from vitedu.course.references import defined_names
+from vitedu.course.references import defined_names, first_line
 
 FUTURE = "from __future__ import annotations\n"  # so that annotations need no names
 # where a function of a library is looked for if its own module is private
@@ -152,7 +152,7 @@ def find_statement(thing: Any) -> tuple[str, str, dict]:
             names = defined_names(node)
             is_lambda = isinstance(getattr(node, "value", None), ast.Lambda)
             if names and (is_lambda if name == "<lambda>" else name in names):
-                lines = range(_first_line(node), (node.end_lineno or 0) + 1)
+                lines = range(first_line(node), (node.end_lineno or 0) + 1)
                 if all(c.co_filename == place and c.co_firstlineno in lines for c in codes):
                     return names[-1], statement_text(text, node), vars(sys.modules[home])
     raise Unreadable(f"the text of {name} that runs cannot be found (%%time hides it)")
@@ -183,13 +183,9 @@ def _texts_around(home: str, codes: list[CodeType]) -> Iterator[tuple[str, str]]
                 yield "", cell
 
 
-def _first_line(node: ast.stmt) -> int:
-    return min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
-
-
 def statement_text(text: str, node: ast.stmt) -> str:
     """Cut a statement out of a text, with its decorators and the comments above and beside it."""
-    lines, first = text.split("\n"), _first_line(node)
+    lines, first = text.split("\n"), first_line(node)
     while first > 1 and re.match(r"\s*#(?!.*TODO)", lines[first - 2]):
         first -= 1
     whole_lines = textwrap.dedent("\n".join(lines[first - 1 : node.end_lineno]))

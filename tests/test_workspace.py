@@ -1,0 +1,237 @@
+"""vitedu start: notebooks in a folder of the student's own, laid once and never overwritten."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from vitedu.__main__ import main
+from vitedu.course import results, workspace
+from vitedu.course.notebooks import exercise_cells, read
+from vitedu.course.references import reference_source
+from vitedu.exercises import EXERCISES, find
+from vitedu.exporting import export, importing
+
+ROOT = Path(__file__).parents[1]
+NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+HELPER = "def halve(x):\n    return x / 2"
+GELU = f"{reference_source(find('gelu'))}  # mine"
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """Give copies of two notebooks and a page, which stand for what is installed."""
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    for name in ("02_attention.ipynb", "03_encoder.ipynb", "words.md"):
+        (folder / name).write_bytes((ROOT / "notebooks" / name).read_bytes())
+    paths = sorted(folder.glob("*.ipynb"))
+    monkeypatch.setattr(workspace, "find_sources", lambda: paths)
+    return folder
+
+
+@pytest.fixture
+def passed():
+    """Store an answer to gelu that passed: an import, a helper and the function."""
+    results.record({"exercise": "gelu", "status": "passed", "points": 3, "max_points": 3})
+    texts = {"torch": "import torch", "pi": "from cmath import pi", "halve": HELPER, "gelu": GELU}
+    results.record_source("gelu", {"statements": texts})
+
+
+def start(folder, *words):
+    """Run the command without JupyterLab."""
+    return main(["start", str(folder), "--no-lab", *words])
+
+
+def edit(path, exercise, change):
+    """Change a notebook's cells: ``change`` takes them and the index of an exercise's."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    places = {name: index for index, name in exercise_cells(read(path))}
+    change(notebook["cells"], places[exercise])
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def contents(folder):
+    """Give name -> bytes of what lies in a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_notebooks_are_laid_with_the_answers_that_passed(shipped, passed, tmp_path, monkeypatch):
+    """In their own cells, without imports that the notebook has; all else is as it was shipped."""
+    monkeypatch.setattr(export, "bring_file", lambda folder: None)
+    assert start(mine := tmp_path / "a" / "mine") == 0
+    assert {path.name for path in mine.iterdir()} - {workspace.RECORD} == set(contents(shipped))
+    for path in shipped.glob("*.ipynb"):
+        old, new = (json.loads(p.read_text(encoding="utf-8")) for p in (path, mine / path.name))
+        cells = zip(old.pop("cells"), new.pop("cells"), strict=True)
+        different = [(a, b) for a, b in cells if a != b]
+        assert old == new and len(different) == (path.stem == "03_encoder")
+    ((before, after),) = different
+    assert before["metadata"] == after["metadata"] == {"vitedu": {"exercise": "gelu"}}
+    assert "".join(after["source"]) == "\n\n\n".join(["from cmath import pi", HELPER, GELU])
+
+
+def test_a_second_start_changes_nothing(shipped, tmp_path, capsys):
+    """The student's work stays as he left it; a notebook that he removed is laid again."""
+    start(mine := tmp_path / "mine")
+    edit(mine / "02_attention.ipynb", "softmax", lambda cells, i: cells[i].update(source="mine"))
+    before = contents(mine)
+    assert start(mine) == 0
+    assert contents(mine) == before
+    assert capsys.readouterr().out.endswith(f"{mine}: as you left it.\n")
+    (mine / "03_encoder.ipynb").unlink()
+    start(mine)
+    assert contents(mine) == before
+
+
+def test_a_new_version_is_laid_beside_the_old_one(shipped, passed, tmp_path, capsys, monkeypatch):
+    """Of the notebook that changed; it says what changed, and answers are filled in again."""
+    monkeypatch.setattr(export, "bring_file", lambda folder: None)
+    start(mine := tmp_path / "mine")
+    before = contents(mine)
+
+    def change(cells, index):
+        cells[0]["source"] = ["# Other words"]
+        del cells[index + 2]
+        cells += [dict(cells[0], id="new-1"), dict(cells[0], id="new-2")]
+
+    edit(shipped / "03_encoder.ipynb", "gelu", change)
+    edit(shipped / "02_attention.ipynb", "softmax", lambda cells, i: cells[1].update(source="v2"))
+    for round in range(2):  # the second finds the new one
+        capsys.readouterr()
+        assert start(mine) == 0
+        new = mine / f"03_encoder_v{workspace.__version__}.ipynb"
+        assert contents(mine).keys() == before.keys() | {new.name}
+        same = before.keys() - {workspace.RECORD}
+        assert {name: contents(mine)[name] for name in same} == {n: before[n] for n in same}
+        line = f"{new} is the new version of 03_encoder.ipynb: 2 cells are new, 1 changed, 1 gone."
+        assert (line in capsys.readouterr().out) == (round == 0)
+    assert any(cell.source.endswith(GELU) for cell in read(new).cells)
+    edit(shipped / "03_encoder.ipynb", "gelu", lambda cells, i: cells[0].update(source="# v3"))
+    start(mine)
+    assert (mine / f"03_encoder_v{workspace.__version__}_2.ipynb").is_file()
+
+
+def test_a_cell_that_is_gone_or_moved_is_one_line(shipped, tmp_path, capsys):
+    """In the student's notebook; and of an exercise that the course no longer has."""
+    results._update(lambda entries: entries.update(old_one={"source": {"statements": {}}}))
+    start(mine := tmp_path / "mine")
+    assert "old_one is no exercise any more" in capsys.readouterr().out
+    path = mine / "02_attention.ipynb"
+    edit(path, "softmax", lambda cells, index: cells.append(cells.pop(index)))
+    (mine / "03_encoder.ipynb").write_text("no notebook")
+    start(mine)
+    moved, unreadable, _ = capsys.readouterr().out.splitlines()
+    assert moved.startswith(f"{path}: its exercises stand in another order now")
+    assert unreadable.startswith(
+        f"{mine / '03_encoder.ipynb'} cannot be read as a notebook; rename"
+    )
+    edit(path, "softmax", lambda cells, index: cells.pop(index))
+    start(mine)
+    gone = capsys.readouterr().out.splitlines()[0]
+    assert gone == f"{path} has no cell for softmax any more; {workspace.AGAIN}"
+
+
+@pytest.mark.parametrize("content", ["a folder of something else", "a file", "the course's own"])
+def test_another_folder_is_refused_in_one_line(content, tmp_path, capsys):
+    """Nothing is written into it."""
+    place = ROOT / "notebooks" if "own" in content else tmp_path / "other"
+    if "something" in content:
+        place.mkdir()
+    if place.parent == tmp_path:
+        (place / "thesis.tex" if place.is_dir() else place).write_text("x")
+    before = place.read_bytes() if place.is_file() else contents(place)
+    assert start(place) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"vitedu: {place} holds something else") and error.count("\n") == 1
+    assert before == (place.read_bytes() if place.is_file() else contents(place))
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(shipped, tmp_path, capsys, monkeypatch):
+    """With the reason, and what to type instead; one that needs nothing written is fine."""
+    (tmp_path / "file").touch()
+    assert start(tmp_path / "file" / "mine") == 2
+    error = capsys.readouterr().err
+    assert "cannot be written (Not a directory); name another folder: vitedu start" in error
+    start(mine := tmp_path / "mine")
+    monkeypatch.setattr(workspace, "write_whole", lambda *args: 1 / 0)
+    assert start(mine) == 0
+
+
+def test_a_damaged_record_costs_nothing(shipped, tmp_path):
+    """All is laid anew, beside what is there."""
+    start(mine := tmp_path / "mine")
+    before = contents(mine)
+    (mine / workspace.RECORD).write_text("{")
+    start(mine)
+    assert len(contents(mine)) == len(before) + 2
+    assert all(contents(mine)[name] == before[name] for name in before if name.endswith("ipynb"))
+
+
+def test_jupyterlab_opens_on_the_newest_first_notebook(shipped, tmp_path, monkeypatch, capsys):
+    """In the student's folder, with words of his own; without JupyterLab a line says what to do."""
+    monkeypatch.setattr(workspace, "EXERCISES", [find("softmax")])
+    ran = []
+    monkeypatch.setattr("runpy.run_module", lambda name, **o: ran.append((name, sys.argv, Path())))
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.chdir(tmp_path)
+    assert main(["lab", "mine", "--lab-args=--no-browser --port 1"]) == 0
+    ((module, words, _),) = ran
+    assert module == "jupyterlab"
+    assert words[1:] == ["--no-browser", "--port", "1", "02_attention.ipynb"]
+    assert Path.cwd() == tmp_path / "mine"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("vitedu.commands.students.find_spec", lambda name: None)
+    assert main(["start", "mine"]) == 2
+    assert "there is no JupyterLab; pip install" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_my_vit_comes_along(shipped, passed, tmp_path, monkeypatch, capsys):
+    """Written where a part has passed; one edited elsewhere is copied; none is replaced."""
+    monkeypatch.chdir(tmp_path)
+    start(mine := tmp_path / "mine")
+    written = (mine / "my_vit.py").read_text(encoding="utf-8")
+    assert "# 3.2, yours" in written and "1 of its" in capsys.readouterr().out
+    (mine / "my_vit.py").write_text("edited")
+    start(mine)
+    assert (mine / "my_vit.py").read_text() == "edited"
+    importing.remember(mine / "my_vit.py")
+    start(tmp_path / "other")
+    assert (tmp_path / "other" / "my_vit.py").read_text() == "edited"
+    assert "a copy of" in capsys.readouterr().out
+
+
+def test_without_a_part_that_passed_no_references_are_written(shipped, tmp_path):
+    """my_vit.py would be the solution of the course."""
+    start(mine := tmp_path / "mine")
+    assert not (mine / "my_vit.py").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_wheel_carries_the_notebooks(tmp_path):
+    """Installed without a clone, `vitedu start` lays all of them, and the page that they link."""
+    clone, wheels, there = tmp_path / "clone", tmp_path / "wheels", tmp_path / "there"
+    clone.mkdir()
+    for name in ("pyproject.toml", "README.md", "notebooks", "vitedu"):
+        (clone / name).symlink_to(ROOT / name)
+    pip = [sys.executable, "-m", "pip"]
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(wheels), "."]
+    subprocess.run(build, cwd=clone, check=True, capture_output=True)
+    (wheel,) = wheels.glob("*.whl")
+    names = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
+    assert {f"{name}.ipynb" for name in NAMES} | {"words.md"} <= names
+    install = [*pip, "install", "--no-deps", "--no-index", "--target", str(there), str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    environment = {**os.environ, "PYTHONPATH": str(there), "VITEDU_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "vitedu", "start", "--no-lab"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(NAMES)} notebooks laid" in done.stdout
+    assert len(list((tmp_path / "my-notebooks").glob("*.ipynb"))) == len(NAMES)
+    assert (tmp_path / "my-notebooks" / "words.md").is_file()

@@ -1,0 +1,140 @@
+"""The two environments of a clone: ``.venv`` for the course, ``.venv-test`` for its tests.
+
+Role: ``set_up``, ``set_up_tests`` and ``run_tests``, behind ``make`` and ``python -m vitedu``. It
+runs before anything is installed, so it needs the standard library alone. The tests' own packages
+stand apart, because nbgrader would put its menus into a student's JupyterLab.
+"""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]  # the clone; where the package is installed there is none
+CPU_BUILD = "https://download.pytorch.org/whl/cpu"  # torch without CUDA, about a tenth of the size
+INDEX_SECONDS = 3.0
+GPU_FILES = ("/proc/driver/nvidia/version", "/usr/lib/wsl/lib/nvidia-smi")
+# two workers more than cores (tests/conftest.py), because tests also wait; one thread each
+PYTEST = "-m pytest -n logical --maxprocesses 4 --dist loadscope".split()
+
+
+def set_up(root: Path = ROOT) -> None:
+    """Create ``.venv`` and install requirements.txt and the package; ``PIP_ARGS`` goes to pip.
+
+    On Linux without an NVIDIA GPU torch and torchvision come from torch's own index for CPUs, where
+    that answers within three seconds and ``PIP_ARGS`` says nothing else.
+
+    Raises:
+        ValueError: there is no clone here.
+        OSError: a step failed; the message says what to do.
+    """
+    python = _create(root, ".venv")
+    print(f"Setting up {root / '.venv'}, once: this takes minutes. pip shows each file below.")
+    print("If the download breaks, run the same command again; what has arrived is kept.")
+    if not os.environ.get("PIP_ARGS") and (torch := _cpu_build(root)):
+        if not _run([python, "-m", "pip", "install", *torch]):
+            print("That failed, so the ordinary index follows.")
+    _install(root, python, "--requirement", "requirements.txt", "--editable", ".")
+
+
+def set_up_tests(root: Path = ROOT) -> None:
+    """Create ``.venv-test``, which looks into this environment, so that torch is installed once.
+
+    Raises:
+        ValueError, OSError: as ``set_up``.
+    """
+    python = _create(root, ".venv-test")
+    purelib = "import sysconfig; print(sysconfig.get_path('purelib'), end='')"
+    own = subprocess.check_output([python, "-c", purelib], text=True)
+    Path(own, "student.pth").write_text(sysconfig.get_path("purelib"))
+    _install(root, python, "--quiet", "--editable", ".[test,site]")
+    (root / ".venv-test" / ".test").touch()
+
+
+def run_tests(words: list[str], root: Path = ROOT) -> int:
+    """Set up the tests if need be, and run pytest with these words; give its exit status.
+
+    Raises:
+        ValueError, OSError: as ``set_up``.
+    """
+    stamp, files = root / ".venv-test" / ".test", ("pyproject.toml", "requirements.txt")
+    dates = [(root / file).stat().st_mtime for file in files if (root / file).exists()]
+    if not stamp.exists() or max(dates) > stamp.stat().st_mtime:
+        set_up_tests(root)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment["JUPYTER_PATH"] = str(Path(sys.prefix) / "share" / "jupyter")
+    # set in many containers; each run would compile all tests again, in each of its workers
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # pytest ends by itself, with its sum
+    try:
+        command = [_python(root / ".venv-test"), *PYTEST, *words]
+        return subprocess.call(command, cwd=root, env=environment)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def has_nvidia_gpu() -> bool:
+    """Tell whether an NVIDIA driver is here."""
+    return bool(shutil.which("nvidia-smi")) or any(Path(file).exists() for file in GPU_FILES)
+
+
+def answers(address: str, seconds: float = INDEX_SECONDS) -> bool:
+    """Tell whether a web address answers with success within so many seconds, names looked up."""
+    found: list[int] = []
+
+    def ask() -> None:
+        with suppress(OSError, ValueError), urllib.request.urlopen(address, timeout=seconds) as got:
+            found.append(got.status)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return found == [200]
+
+
+def _cpu_build(root: Path) -> list[str]:
+    """Give pip's words for torch and torchvision without CUDA, [] where they are not to be had."""
+    if sys.platform != "linux" or has_nvidia_gpu():
+        return []
+    if not answers(f"{CPU_BUILD}/torch/"):
+        print("No NVIDIA GPU here, but torch's CPU index gives no answer within three seconds,")
+        print("so pip takes the ordinary build, which is 5.4 GB with its CUDA libraries.")
+        return []
+    print(f"No NVIDIA GPU here: torch and torchvision come without CUDA, from {CPU_BUILD}.")
+    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    names = [line.split("#")[0].strip() for line in lines if line.startswith("torch")]
+    return ["--index-url", CPU_BUILD, *names]
+
+
+def _python(folder: Path) -> str:
+    return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def _create(root: Path, name: str) -> str:
+    """Create an environment unless it is there, and give the path of its Python."""
+    if not (root / "requirements.txt").is_file() or not (root / "tests").is_dir():
+        raise ValueError("this needs a clone of the repository, and the package lies elsewhere.")
+    python = _python(root / name)
+    if not Path(python).exists() and not _run([sys.executable, "-m", "venv", str(root / name)]):
+        shutil.rmtree(root / name, ignore_errors=True)
+        remedy = "on Debian and Ubuntu: apt install python3-venv"
+        raise OSError(f"{sys.executable} could not create {root / name}; {remedy}")
+    return python
+
+
+def _install(root: Path, python: str, *words: str) -> None:
+    own = shlex.split(os.environ.get("PIP_ARGS", ""))
+    if not _run([python, "-m", "pip", "install", *own, *words], cwd=root):
+        raise OSError("pip stopped; run the same command again, what has arrived is kept.")
+
+
+def _run(command: list[str], **options) -> bool:
+    sys.stdout.flush()
+    return subprocess.call(command, **options) == 0

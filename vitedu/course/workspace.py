@@ -1,0 +1,148 @@
+"""A folder of the student's own: the notebooks, with the answers that passed in their cells.
+
+Role: ``lay_notebooks``, behind ``vitedu start``. Nothing that is there is overwritten: of a
+notebook that has changed since it was laid, the new one is laid beside the old one. A record in the
+folder says which cells were laid. Not here: ``my_vit.py`` (``exporting.export``).
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from vitedu import __version__
+from vitedu.course import results
+from vitedu.course.colab import CELLS
+from vitedu.course.notebooks import exercise_cells, read
+from vitedu.exercises import BY_ID, EXERCISES
+from vitedu.files import write_whole
+
+RECORD = ".vitedu.json"
+AGAIN = "rename the file, and vitedu start lays it anew."
+
+
+def lay_notebooks(folder: Path) -> list[str]:
+    """Lay the notebooks that a folder does not have in their present version.
+
+    Args:
+        folder: a new or empty one, or one that was laid before.
+
+    Returns:
+        Lines that say what has changed and what was laid.
+
+    Raises:
+        ValueError: the folder holds something else, or no notebooks are installed.
+        OSError: it cannot be written; the message says what to do.
+    """
+    sources, record = find_sources(), _read_record(folder)
+    entries, laid, answers = results.load(), 0, 0
+    lines: list[str] = []
+    try:
+        if not (folder / RECORD).exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / RECORD, b"{}")
+        for source in sources:
+            notebook, known = read(source), record.get(source.stem, {"cells": {}})
+            before, cells = known["cells"], _digests(notebook)
+            place = folder / known.get("file", source.name)
+            if before == cells and place.is_file():
+                lines += _compare_cells(place, [name for _, name in exercise_cells(notebook)])
+                continue
+            laid, answers = laid + 1, answers + _fill_in(notebook, entries)
+            new = _free_place(folder, source.stem)
+            write_whole(new, f"{nbformat.writes(notebook)}\n".encode())
+            if place != new:
+                changed = sum(before[name] != cells[name] for name in before.keys() & cells.keys())
+                lines.append(
+                    f"{new} is the new version of {place.name}: {len(cells.keys() - before.keys())}"
+                    f" cells are new, {changed} changed, {len(before.keys() - cells.keys())} gone."
+                )
+            record[source.stem] = {"file": new.name, "cells": cells}
+            write_whole(folder / RECORD, json.dumps(record).encode())
+        for page in sources[0].parent.glob("*.md"):
+            if not (folder / page.name).exists():
+                write_whole(folder / page.name, page.read_bytes())
+    except OSError as error:
+        reason = f"{folder} cannot be written ({error.strerror or error})"
+        raise OSError(f"{reason}; name another folder: vitedu start FOLDER") from None
+    for name in entries.keys() - BY_ID if laid else ():
+        lines.append(f"{name} is no exercise any more; your answer stays in your old notebook.")
+    done = f"{laid} notebooks laid, {answers} of your answers in them" if laid else "as you left it"
+    return [*lines, f"{folder}: {done}."]
+
+
+def first_notebook(folder: Path) -> str:
+    """Give the file name of notebook 01 in its newest version."""
+    return _read_record(folder)[EXERCISES[0].notebook]["file"]
+
+
+def find_sources() -> list[Path]:
+    """List the notebooks of the course: those of the clone, else those that the wheel brought.
+
+    Raises:
+        ValueError: there are none.
+    """
+    names = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+    parents = Path(__file__).parents[2:]
+    # a wheel's data lie in the folder share of the environment, or of pip's --user or --target
+    folders = [parents[0] / "notebooks", *(p / "share" / "vitedu" / "notebooks" for p in parents)]
+    for folder in folders:
+        sources = [folder / f"{name}.ipynb" for name in names]
+        if all(path.is_file() for path in sources):
+            return sources
+    raise ValueError("this installation has no notebooks; install vitedu anew.")
+
+
+def _read_record(folder: Path) -> dict[str, dict]:
+    """Read what was laid into a folder; a damaged record counts as empty, so all is laid anew."""
+    if not (folder / RECORD).is_file():
+        if folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
+            raise ValueError(
+                f"{folder} holds something else than vitedu start laid there; name a new folder: "
+                "vitedu start FOLDER"
+            )
+        return {}
+    try:
+        return dict(json.loads((folder / RECORD).read_text(encoding="utf-8")))
+    except (TypeError, ValueError):
+        return {}
+
+
+def _free_place(folder: Path, stem: str) -> Path:
+    names = [stem, f"{stem}_v{__version__}", *(f"{stem}_v{__version__}_{n}" for n in range(2, 99))]
+    return next(p for name in names if not (p := folder / f"{name}.ipynb").exists())
+
+
+def _digests(notebook: NotebookNode) -> dict[str, str]:
+    """Give cell id -> digest of its text; the cells for Colab name the version and do not count."""
+    cells = [cell for cell in notebook.cells if cell.id not in CELLS]
+    return {cell.id: hashlib.sha256(cell.source.encode()).hexdigest()[:12] for cell in cells}
+
+
+def _fill_in(notebook: NotebookNode, entries: dict[str, dict]) -> int:
+    """Write the stored answers into the cells of their exercises, and count them."""
+    count = 0
+    for index, name in exercise_cells(notebook):
+        above = "\n".join(["", *(cell.source for cell in notebook.cells[:index]), ""])
+        if results.is_passed(BY_ID[name], entries):
+            statements = entries[name].get("source", {}).get("statements", {})
+            if texts := [text for text in statements.values() if f"\n{text}\n" not in above]:
+                notebook.cells[index].source = "\n\n\n".join(texts)
+                count += 1
+    return count
+
+
+def _compare_cells(path: Path, wanted: list[str]) -> Iterator[str]:
+    """Say whether cells of exercises in the student's notebook are gone or moved."""
+    try:
+        found = dict.fromkeys(name for _, name in exercise_cells(read(path)))
+    except ValueError:
+        yield f"{path} cannot be read as a notebook; {AGAIN}"
+        return
+    if missing := [name for name in wanted if name not in found]:
+        yield f"{path} has no cell for {', '.join(missing)} any more; {AGAIN}"
+    elif list(found) != wanted:
+        yield f"{path}: its exercises stand in another order now, and a Run All follows that order."
