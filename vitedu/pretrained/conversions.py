@@ -40,9 +40,7 @@ class PublishedViT(VisionTransformerWithOptions):
     Reference: Radford et al. 2021, section 2.4 (arXiv 2103.00020), the norm before the first block.
     """
 
-    def __init__(
-        self, config: ViTConfig, *, norm_first: bool = False, norm_eps: float = NORM_EPS
-    ):
+    def __init__(self, config: ViTConfig, *, norm_first: bool = False, norm_eps: float = NORM_EPS):
         super().__init__(config)
         self.norm_pre = nn.LayerNorm(config.embed_dim) if norm_first else nn.Identity()
         for module in self.modules():
@@ -99,9 +97,9 @@ def from_torchvision(model: Any) -> VisionTransformer:
 def from_timm(model: Any) -> VisionTransformer:
     """Copy a timm ViT into ours.
 
-    Class token or average pooling, registers, SwiGLU, a norm before the first block, with or without
-    biases and head. LayerScale is folded into the weights. Positions that timm adds before the class token comes
-    (``no_embed_class``) are ours with rows of zeros.
+    Class token or average pooling, registers, SwiGLU, a norm before the first block, with or
+    without biases and head. LayerScale is folded into the weights. Positions that timm adds before
+    the class token comes (``no_embed_class``) are ours with rows of zeros.
 
     Args:
         model: a ``timm.models.VisionTransformer``; it is left unchanged and shares no memory.
@@ -158,7 +156,7 @@ def fold_layer_scale(state_dict: dict[str, torch.Tensor]) -> dict[str, torch.Ten
     number of its bias, so the plain block computes the same.
 
     Args:
-        state_dict: with ``ls1.gamma`` and ``ls2.gamma``, (D,) each, or without; it is left unchanged.
+        state_dict: with ``ls1.gamma`` and ``ls2.gamma`` (D,), or without; it is left unchanged.
 
     Returns:
         The tensors without these factors.
