@@ -8,7 +8,7 @@ import torch
 from vitedu.attention import MultiHeadAttention
 from vitedu.checks import costs
 from vitedu.checks.checker import find_checker
-from vitedu.checks.costs import PARTS, assemble, find_mistakes, mistake_costs
+from vitedu.checks.costs import PARTS, Cost, assemble, find_mistakes, mistake_costs
 from vitedu.checks.mistakes import bare_source
 from vitedu.data import load_data
 from vitedu.fitting.evaluating import measure_test_accuracy
@@ -202,3 +202,26 @@ def test_figure_shows_bars_in_their_order_or_names_that_tell_nothing(data):
     assert [line.get_xdata()[0] for line in names.lines] == [10, 100 * rows[0].right]
     with pytest.raises(ValueError, match=r"1 to 26 rows \(got 0\)"):
         show_mistake_costs([])
+
+
+@pytest.mark.parametrize(
+    "order, words",
+    [
+        ("right", "Of 6 pairs you put 6 in"),
+        ("backwards", "Of 6 pairs you put 1 in"),  # the two that stop cost the same
+        ("ABC", "'ABC' is not counted: write each of ABCD once"),
+        ("AABC", "not counted"),
+        (None, ""),
+    ],
+)
+def test_a_ranking_is_counted_by_pairs(order, words):
+    """In capitals or not, with or without commas; what is no ranking says so and stops nothing."""
+    accuracies = (0.8, 0.5, None, None)
+    rows = [Cost("patchify", str(k), "x", a, "", 0.8, 0.1, 9) for k, a in enumerate(accuracies)]
+    right = letters(rows)
+    spoken = {"right": ", ".join(right.lower()), "backwards": right[::-1]}.get(order, order)
+    figure = show_mistake_costs(rows, order=spoken)
+    assert words in figure.get_suptitle()
+    places = [t.get_text() for t in figure.axes[0].texts if "your place" in t.get_text()]
+    assert len(places) == (4 if order in ("right", "backwards") else 0)
+    assert order != "right" or places == [f"your place: {k}" for k in (1, 2, 3, 4)]

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from vitedu.plots.style import BLACK, BLUE, GREY, ORANGE, WIDTH, panel, styled
+from vitedu.plots.parts import draw_horizons
+from vitedu.plots.style import BLACK, BLUE, ORANGE, WIDTH, panel, styled
 
 
 @styled
@@ -39,12 +40,8 @@ def show_climb(
             words += "" if before is None else f"   ({mean - before:+.1f})"
             before = mean
         ax.text(max(100 * np.max(seeds), mean) + 1, y, words, va="center", fontsize=9, bbox=box)
-    for level, (name, accuracy) in enumerate(sorted(horizons.items(), key=lambda pair: pair[1])):
-        ax.axvline(100 * accuracy, color=GREY, linewidth=0.9, linestyle=":", zorder=0)
-        place = 100 * accuracy, -0.8 - 0.55 * (level % 2)
-        look = {"ha": "center", "va": "center", "fontsize": 8, "color": "#444444", "bbox": box}
-        ax.text(*place, f"{name} {accuracy:.0%}", **look)
+    draw_horizons(ax, horizons)
     ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
-    ax.set(xlim=(0, 100), ylim=(len(rows) - 0.4, -1.7 if horizons else -0.6))
+    ax.set(xlim=(0, 100), ylim=(len(rows) - 0.4, -0.6))
     ax.set_xlabel("validation accuracy (%), grey lines: test; in brackets the gain; a dot a seed")
     return fig

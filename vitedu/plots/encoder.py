@@ -6,7 +6,6 @@ measurement; the notebook measures and hands the numbers over.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
-from textwrap import fill
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from vitedu.plots.parts import draw_box, draw_image, verdict, write
+from vitedu.plots.parts import draw_box, draw_horizons, draw_image, verdict, write
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -220,10 +219,7 @@ def show_arms(
             ax.text(mean, y + 0.2, f"{mean:.1f}", ha="center", va="top", fontsize=8)
     arm, accuracy = live
     ax.plot(100 * accuracy, arms.index(arm), "D", color=RED, label=f"your run: {accuracy:.1%}")
-    for name, level in horizons.items():
-        ax.axvline(100 * level, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
-        words = f"{fill(name, 11)}\n{level:.0%}"
-        ax.text(100 * level, -0.7, words, ha="center", va="bottom", fontsize=8, color="#444444")
+    draw_horizons(ax, horizons)
     ax.set_yticks(range(len(arms)), arms)
     ax.set(xlabel="accuracy (%)", xlim=(0, 100), ylim=(len(arms) - 0.4, -0.6))
     if any(accuracies.values()):

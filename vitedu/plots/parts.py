@@ -4,14 +4,14 @@ Role: each function draws one thing into axes that are there. Not here: colours,
 figure is opened (``vitedu.plots.style``), the left side of explorers (``vitedu.plots.explorer``).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from vitedu.plots.style import BAD, BLACK, CYCLE, GOOD, ORANGE, hide_ticks, to_picture
+from vitedu.plots.style import BAD, BLACK, CYCLE, GOOD, GREY, ORANGE, hide_ticks, to_picture
 
 
 def draw_map(ax, values, title: str = "", *, size: Any = 10, **options):
@@ -93,3 +93,28 @@ def uniform_bar(fig: Figure, mappable, label: str = "weight / uniform", **option
     bar = fig.colorbar(mappable, label=label, extend="both", **options)
     bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
     return bar
+
+
+def draw_horizons(ax, horizons: Mapping[str, float], *, across: bool = False) -> None:
+    """Draw accuracies to compare with as dotted lines, and name each outside the axes.
+
+    Args:
+        ax: accuracy in %, 0 to 100, runs along x; along y if ``across``.
+        horizons: name -> accuracy in [0, 1].
+        across: draw lines from left to right, their names right of them.
+    """
+    look = {"fontsize": 8, "color": "#444444", "annotation_clip": False}
+    line = {"color": GREY, "linewidth": 0.8, "linestyle": ":", "zorder": 0}
+    place, room = -3.5, 7  # points of accuracy: of the words of a line across, and that they take
+    for k, (name, accuracy) in enumerate(sorted(horizons.items(), key=lambda level: level[1])):
+        words, level = f"{name} {accuracy:.0%}", 100 * accuracy
+        if across:
+            highest = 100 - room * (len(horizons) - k - 0.5)  # leaves room for those above
+            place = max(place + room, min(level, highest))
+            ax.axhline(level, **line)
+            transform = ax.get_yaxis_transform()
+            ax.annotate(words, (1.02, place), xycoords=transform, va="center", **look)
+        else:
+            ax.axvline(level, **line)
+            transform, above = ax.get_xaxis_transform(), (0, 4 + 13 * (k % 2))
+            ax.annotate(words, (level, 1), above, transform, "offset points", ha="center", **look)

@@ -12,7 +12,15 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from vitedu.plots.parts import draw_image, frame, name_rows, verdict, write, write_cells
+from vitedu.plots.parts import (
+    draw_horizons,
+    draw_image,
+    frame,
+    name_rows,
+    verdict,
+    write,
+    write_cells,
+)
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -300,15 +308,10 @@ def _draw_accuracy(ax, train, validation, chance: float | None, horizons) -> Non
         look = {"color": BLACK, "markersize": 9, "linestyle": "none"}
         label = f"best validation: epoch {best + 1}"
         ax.plot(best + 1, 100 * validation[best], "*", label=label, **look)
-    levels = {} if chance is None else {"guessing": chance}
-    levels = dict(sorted({**levels, **(horizons or {})}.items(), key=lambda level: level[1]))
-    place, room = -3.5, 7  # points of accuracy: of the words below, and that words take
-    for k, (name, accuracy) in enumerate(levels.items()):
-        highest = 100 - room * (len(levels) - k - 0.5)  # leaves room for those above
-        place = max(place + room, min(100 * accuracy, highest))
-        ax.axhline(100 * accuracy, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
-        look = {"xycoords": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
-        ax.annotate(f"{name} {accuracy:.0%}", (1.02, place), color="#444444", **look)
+    guessing = {} if chance is None else {"guessing": chance}
+    draw_horizons(ax, {**guessing, **(horizons or {})}, across=True)
+    if horizons:
+        ax.plot([], [], ":", color=GREY, label="others, on test images")
 
 
 @styled
