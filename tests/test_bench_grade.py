@@ -156,11 +156,3 @@ def test_a_made_class_gets_the_grades_that_were_known_before(monkeypatch, tmp_pa
     assert figures["slowest"] == "endless loop" and figures["per_minute"] > 0
     assert figures["parent_mb"] - max(before, figures["torch_mb"]) < bench.PARENT_MB
     assert "submissions a minute" in capsys.readouterr().out
-
-
-def test_a_way_of_isolation_can_be_chosen():
-    """The box then opens in that way alone; a way that this platform lacks is refused by name."""
-    with pytest.raises(ValueError, match="no such way here: chroot; there are .*plain"):
-        bench.parts_in("chroot")
-    with bench.parts_in("plain").open_box(allow_unsafe=True) as box:
-        assert box.method == "plain"

@@ -41,13 +41,13 @@ def machine_with(**changes):
 
 def boxed(**changes):
     """Stand in for a canary that could do nothing."""
-    found = {"level": "full", "way": "bwrap", "seen": [], "remedy": "apt install bubblewrap"}
+    found = {"level": "full", "tried": 300, "by": ["landlock", "seccomp"], "lines": []}
     return ProcessResult(True, json.dumps({**found, **changes}), "")
 
 
 NO_NET = "partial: no network isolation"
-PARTIAL = boxed(level=NO_NET, way="plain", seen=["bwrap: missing"])
-NO_BOX = "Traceback\nvitedu.grading.box.levels.IsolationError: no box:\n  plain: why"
+PARTIAL = boxed(level=NO_NET, lines=["no seccomp: why", "The filter needs a container"])
+NO_BOX = "Traceback\nvitedu.grading.box.levels.IsolationError: no box:\n  no landlock: why"
 
 
 def healthy(code, python=sys.executable):
@@ -252,20 +252,20 @@ def test_photographs_that_cannot_be_read_are_a_note():
 @pytest.mark.parametrize(
     ("ran", "state", "text", "remedy"),
     [
-        (boxed(), "good", "isolation full, by bwrap", ""),
+        (boxed(), "good", "isolation full; 300 ways out were tried: landlock, seccomp", ""),
         (
             PARTIAL,
             "note",
-            f"isolation {NO_NET}, by plain",
-            "bwrap: missing\napt install bubblewrap",
+            f"isolation {NO_NET}; 300 ways out were tried",
+            "no seccomp: why\nThe filter needs a container",
         ),
-        (failed(NO_BOX), "note", "isolation none: no box:", "  plain: why"),
+        (failed(NO_BOX), "note", "isolation none: no box:", "  no landlock: why"),
         (failed(""), "note", "isolation none: it ended without a message", ""),
     ],
     ids=["full", "partial", "none", "crashed"],
 )
 def test_grading_says_how_well_answers_are_isolated(ran, state, text, remedy):
-    """The level, the way, and what would raise it; students need none of it, so never to mend."""
+    """The level, what holds it, what would raise it; students need none of it: never to mend."""
     found = doctor.grading(ran)
     assert (found.state, found.text, found.remedy) == (state, text, remedy)
 

@@ -51,10 +51,10 @@ print(json.dumps({
 GRADING = """
 import json
 from vitedu.grading.box.isolation import open_box
-from vitedu.grading.box.levels import remedy
 with open_box(allow_unsafe=True) as box:
-    words = {"level": box.level, "way": box.method, "seen": box.events, "remedy": remedy()}
-    print(json.dumps(words))
+    found = box.isolation
+    words = {"level": box.level, "tried": found.count, "by": found.restrictions}
+    print(json.dumps(words | {"lines": found.explain()}))
 """
 
 
@@ -307,10 +307,10 @@ def grading(result: ProcessResult) -> Condition:
         problem, _, rest = message.partition("\n")
         return Condition("grading", "note", f"isolation none: {problem}", rest)
     isolation = json.loads(result.out.strip().splitlines()[-1])
-    level = f"isolation {isolation['level']}, by {isolation['way']}"
+    text = f"isolation {isolation['level']}; {isolation['tried']} ways out were tried"
     if isolation["level"] == "full":
-        return Condition("grading", "good", level)
-    return Condition("grading", "note", level, "\n".join([*isolation["seen"], isolation["remedy"]]))
+        return Condition("grading", "good", f"{text}: {', '.join(isolation['by'])}")
+    return Condition("grading", "note", text, "\n".join(isolation["lines"]))
 
 
 def total_memory() -> float | None:

@@ -50,7 +50,6 @@ def bench_grade(
     notebooks: Path = Path("notebooks"),
     out: Path | None = None,
     compared: int = COMPARED,
-    way: str | None = None,
 ) -> bool:
     """Grade a made class and print how that went.
 
@@ -61,14 +60,13 @@ def bench_grade(
         notebooks: folder of the course's notebooks, for the stubs.
         out: a JSON file for all figures.
         compared: students whom nbgrader grades as well; 0 for none.
-        way: a name of ``isolation_methods.METHODS``; default: the strongest of this machine.
 
     Returns:
         Whether every grade was what it should be, the parent stayed within ``PARENT_MB`` beyond
         torch, and, if nbgrader ran, the rate was ``FACTOR`` times its own.
 
     Raises:
-        ValueError: too few students, no such notebook, or no such way of isolation here.
+        ValueError: too few students, or no such notebook.
     """
     if students < 1:
         raise ValueError(f"a class has at least 1 student (got {students}).")
@@ -87,11 +85,11 @@ def bench_grade(
     }
     figures |= {"mix": dict(Counter(student.kind for student in sample)), "machine": machine()}
     with tempfile.TemporaryDirectory(prefix="vitedu-bench-") as folder:
-        figures |= measure(sample, stem, Path(folder), jobs, way)
+        figures |= measure(sample, stem, Path(folder), jobs)
         tell(figures)
         if compared and importlib.util.find_spec("nbgrader"):
             harmless = [student for student in sample if student.kind not in HOSTILE][:compared]
-            figures["nbgrader"] = beside_nbgrader(lean, stem, harmless, Path(folder), jobs, way)
+            figures["nbgrader"] = beside_nbgrader(lean, stem, harmless, Path(folder), jobs)
         elif compared:
             print("nbgrader is not installed; `pip install nbgrader` compares it")
     if out:
@@ -114,9 +112,7 @@ def machine() -> dict:
 # --- the class ----------------------------------------------------------------------------------
 
 
-def measure(
-    students: list[Student], stem: str, folder: Path, jobs: int, way: str | None = None
-) -> dict:
+def measure(students: list[Student], stem: str, folder: Path, jobs: int) -> dict:
     """Grade all of them and give figures."""
     submissions, out = folder / "submissions", folder / "grades"
     for student in students:
@@ -134,7 +130,7 @@ def measure(
         grades.update({grade.student: grade for grade in store.load_all(outcome.students)})
         spent["level"] = outcome.level
 
-    parts = timed(parts_in(way), clock)
+    parts = timed(real_parts(), clock)
     with Watch() as watch:
         start, cpu = time.perf_counter(), time.process_time()
         grade_class(submissions, out, jobs=jobs, notebook=stem, parts=parts, on_finish=after)
@@ -161,21 +157,6 @@ def measure(
         "parts": {part: round(s, 1) for part, s in clock.shares().items()},
         "wrong_grades": differences(students, grades),
     }
-
-
-def parts_in(way: str | None) -> Parts:
-    """Give the grader's functions, with a box of one way of isolation or of the strongest."""
-    from vitedu.grading.box.isolation import open_box
-    from vitedu.grading.box.isolation_methods import available_methods
-
-    if way is None:
-        return real_parts()
-    if way not in available_methods():
-        raise ValueError(f"no such way here: {way}; there are {', '.join(available_methods())}.")
-    return replace(
-        real_parts(),
-        open_box=lambda *, allow_unsafe: open_box(allow_unsafe=allow_unsafe, methods=(way,)),
-    )
 
 
 def differences(students: list[Student], grades: dict) -> list[str]:
@@ -224,16 +205,14 @@ def tell(figures: dict) -> None:
         print(f"  {line}")
 
 
-def beside_nbgrader(
-    lean, stem: str, students: list[Student], folder: Path, jobs: int, way: str | None = None
-) -> dict:
+def beside_nbgrader(lean, stem: str, students: list[Student], folder: Path, jobs: int) -> dict:
     """Have nbgrader and the grader grade the same files in turn; print and give both rates."""
     from bench.nbgrader import Course
 
     ours = theirs = 0.0
     cpu = 0.0
     with Course(lean, stem, students, folder / "course") as course:
-        parts = parts_in(way)
+        parts = real_parts()
         with parts.open_box(allow_unsafe=False) as box:
             parts = replace(parts, open_box=lambda *, allow_unsafe: contextlib.nullcontext(box))
             bar = ProgressBar(total=len(students))

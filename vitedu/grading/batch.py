@@ -270,7 +270,7 @@ def _number_namesakes(submissions: list[Submission]) -> list[Submission]:
 def default_jobs() -> int:
     """Return how many submissions to grade at the same time: one more than cores.
 
-    While a worker joins its control group, it waits some milliseconds without using a core.
+    While a worker starts or ends, its submission waits some milliseconds without using a core.
     """
     return cores() + 1
 

@@ -42,7 +42,7 @@ if [ -n "${VITEDU_PYTHON:-}" ]; then
   exit 0
 fi
 apt-get update
-apt-get install -y --no-install-recommends python3 python3-venv bubblewrap
+apt-get install -y --no-install-recommends python3 python3-venv
 python3 -m venv "$root/venv"
 "$root/venv/bin/python" -m pip install --no-cache-dir --requirement "$root/source/requirements.txt"
 """

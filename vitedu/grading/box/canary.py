@@ -2,44 +2,147 @@
 
 Role: ``main``, which the fork server runs in the box instead of a worker. It reports what it
 could do, with evidence; ``levels`` turns that into the level. A successful try does no damage:
-files outside are empty and removed again, and signals have number 0. Standard library only.
+what the grader needs is set to what it is, the rest is worthless, and signals have number 0.
+Standard library only.
 """
 
+import array
+import ctypes
+import errno
+import fcntl
 import json
 import mmap
 import os
+import resource  # noqa: F401 - for TRIES, as stat
 import signal
 import socket
-import stat
+import stat  # noqa: F401
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
+from vitedu.grading.box import linux, seccomp
 from vitedu.grading.box.limits import MB
+
+# What to try: one expression a line, with each of the named targets as ``it``. ``new`` is a path
+# beside it at which nothing is.
+TRIES = """
+files, readable: read(it)
+files, links: os.readlink(it)
+files, private: os.listdir(it)
+references, references: read(it)
+network, ports: open_socket("AF_INET").connect(("127.0.0.1", it))
+network, sockets: open_socket("AF_UNIX").connect(it.encode())
+network, families: open_socket(it)
+network, families: open_socket(it, socket.SOCK_DGRAM)
+network, once: [end.close() for end in socket.socketpair()]
+write, folders: make(it + "/vitedu-canary")
+write, places: make(it + "/vitedu-canary")
+write, changeable: close(os.open(it, os.O_WRONLY))
+write, changeable: os.truncate(it, os.stat(it).st_size)
+write, changeable: os.chmod(it, stat.S_IMODE(os.stat(it).st_mode))
+write, changeable: os.utime(it, ns=(os.stat(it).st_atime_ns, os.stat(it).st_mtime_ns))
+write, changeable: set_attributes(it)
+write, changeable: take_lease(it)
+write, worthless: close(os.open(it, os.O_RDONLY | os.O_TRUNC))
+write, worthless: os.chown(it, os.getuid(), os.getgid())
+write, worthless: os.setxattr(it, "user.a", b"")
+write, worthless: os.mkdir(new)
+write, worthless: os.rmdir(new)
+write, worthless: os.symlink("/", new)
+write, worthless: os.unlink(new)
+write, worthless: os.link(it, new)
+write, worthless: os.rename(new, new + "2")
+write, worthless: os.unlink(new + "2")
+processes, processes: os.kill(it, 0)
+processes, others: read_memory(it)
+processes, others: resource.prlimit(it, resource.RLIMIT_NOFILE)
+processes, others: os.setpriority(os.PRIO_PROCESS, it, os.getpriority(os.PRIO_PROCESS, it))
+processes, others: os.sched_setaffinity(it, os.sched_getaffinity(it))
+processes, others: close(os.pidfd_open(it))
+children, children: fork()
+children, once: os.posix_spawn(sys.executable, [sys.executable, "-c", "0"], {})
+disk, own: make(it + "/filler")
+disk, own: close(os.open(it, os.O_WRONLY | os.O_TMPFILE))
+disk, own: os.rmdir(os.mkdir(it + "/folder") or it + "/folder")
+"""
+REFUSALS = (errno.EPERM, errno.EACCES, errno.ENOSYS)
+# calls of the table that do something whatever their arguments are
+UNSAFE_CALLS = {"fork", "vfork", "vhangup"}
+# what a refused or decided call would do -> its name and arguments
+FORBIDDEN = {
+    "io_uring": ("io_uring_setup", 0, 0),
+    "a user namespace": ("unshare", 1 << 28),
+    "a keyring": ("keyctl", 0, -3, 1),
+    "shared memory": ("shmget", 0, 0, 0),
+    "signals to the grader": ("fcntl", 0, 8, os.getppid()),
+    "life after the parent": ("prctl", 1, 0),
+}
+GET_ATTRIBUTES, SET_ATTRIBUTES, LEASE, GROWS_DOWN = 0x80086601, 0x40086602, 1024, 0x100
+THREAD, STACK = 0x50F00, 16384  # what a thread shares with its process; bytes of its stack
+KEPT: dict[str, Any] = {}  # memory that threads use
+
+close = os.close
 
 
 def main(requests: int, replies: int) -> None:
     """Read what to try and reply with what worked; then try to take too much memory, and reply."""
     length = int.from_bytes(os.read(requests, 8), "little")
     plan = json.loads(os.read(requests, length))
-    attempts = {
-        "needs": lambda: find_unreadable(plan["needed"]),
-        "files": lambda: find_readable(plan["files"]),
-        "references": lambda: find_readable(plan["references"]),
-        "network": lambda: connect_port(plan["port"]),
-        "write": lambda: find_writable(plan["folders"]) or find_changeable(plan["files"]),
-        "signal": lambda: find_signal_targets(plan["parent"]),
-        "disk": lambda: fill_disk(plan["tmp_mb"]),
-        "processes": lambda: fork_many(64),
-    }
-    results = {}
-    for name, attempt in attempts.items():
-        try:
-            results[name] = attempt()
-        except (OSError, ValueError, AttributeError):
-            results[name] = ""
-    send_reply(replies, results)
+    targets = list_targets(plan)
+    results: dict[str, list[str]] = {}
+    lines = [line.partition(": ") for line in TRIES.strip().splitlines()]
+    tries = [(*head.split(", "), text) for head, _, text in lines]
+    count = 0
+    for name, target, text in tries:
+        code = compile(text, text, "eval")
+        for it in targets[target]:
+            count += 1
+            if works(eval, code, {**globals(), "it": it, "new": f"{it}-new"}):
+                results.setdefault(name, []).append(f"{text}, it = {it}")
+    results["needs"] = [path for path in plan["needed"] if not works(read, path)]
+    open_calls, num_calls = find_open_calls()
+    results |= {"kernel": open_calls, "threads": start_threads(plan["many"])}
+    reply = {name: "; ".join(found[: plan["most"]]) for name, found in results.items()}
+    send_reply(replies, {**reply, "count": count + num_calls + 1})
     os.read(requests, 1)
-    send_reply(replies, {"memory": allocate_memory(plan["memory_mb"])})
+    send_reply(replies, {"memory": take_memory(plan["memory_mb"])})
+
+
+def list_targets(plan: dict) -> dict[str, list]:
+    """Give what each try is made with."""
+    process = f"/proc/{plan['parent']}/"
+    others = sorted({plan["parent"], os.getppid()} - {os.getpid(), 0})
+    worthless = [*plan["files"], plan["decoy"]]
+    secrets = [process + name for name in ("environ", "maps", "mem", "cmdline")]
+    return {
+        "once": [0],
+        "readable": [*plan["files"], *secrets, "/etc/passwd", "/proc/self/maps"],
+        "links": [process + name for name in ("exe", "cwd", "root")],
+        "folders": [*plan["folders"], "/"],
+        "private": [*plan["private"], "/", "/proc"],
+        "references": plan["references"],
+        "ports": [plan["port"]],
+        "sockets": [plan["socket"]],
+        "families": ["AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"],
+        "places": ["/dev/shm", "/var/tmp", *sys.path],
+        "worthless": worthless,
+        "changeable": [*worthless, *plan["needed"]],
+        "others": others,
+        "processes": [*others, -1],
+        "children": list(range(64)),
+        "own": [".", os.environ.get("TMPDIR", "."), os.environ.get("HOME", ".")],
+    }
+
+
+def works(action: Callable, *arguments) -> bool:
+    """Try an action; tell whether it was possible."""
+    try:
+        action(*arguments)
+    except (OSError, ValueError, AttributeError):
+        return False
+    return True
 
 
 def send_reply(fd: int, data: dict) -> None:
@@ -48,129 +151,125 @@ def send_reply(fd: int, data: dict) -> None:
     os.write(fd, len(text).to_bytes(8, "little") + text)
 
 
-def find_readable(paths: list[str]) -> str:
-    """List the files that can be read."""
-    readable = []
-    for path in paths:
-        try:
-            with open(path, "rb") as file:
-                file.read(1)
-        except OSError:
-            continue
-        readable.append(path)
-    return ", ".join(readable)
+def read(path: str) -> None:
+    """Read the beginning of a file."""
+    with open(path, "rb") as file:
+        file.read(1)
 
 
-def find_unreadable(paths: list[str]) -> str:
-    """List the files that cannot be read."""
-    readable = find_readable(paths).split(", ")
-    return ", ".join(path for path in paths if path not in readable)
+def make(path: str) -> None:
+    """Make a file, and remove it again."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    os.unlink(path)
 
 
-def connect_port(port: int) -> str:
-    """Connect to the parent's port."""
-    with socket.create_connection(("127.0.0.1", port), timeout=2):
-        return f"port {port} of the grader"
+def set_attributes(path: str) -> None:
+    """Set the attributes of a file, such as that it cannot be changed, to what they are."""
+    flags = array.array("l", [0])
+    with open(path, "rb") as file:
+        fcntl.ioctl(file, GET_ATTRIBUTES, flags)
+        fcntl.ioctl(file, SET_ATTRIBUTES, flags)
 
 
-def find_writable(folders: list[str]) -> str:
-    """List the folders in which a file can be created."""
-    writable = []
-    name = f"vitedu-canary-{os.getpid()}"
-    for folder in [*folders, "/", "/dev/shm", "/var/tmp", *sys.path]:
-        path = os.path.join(folder, name)
-        try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
-        except OSError:
-            continue
-        writable.append(folder)
-        try:
-            os.unlink(path)
-        except OSError:
-            pass
-    return ", ".join(writable)
+def take_lease(path: str) -> None:
+    """Let others wait until they may open a file for writing."""
+    with open(path, "rb") as file:
+        fcntl.fcntl(file, LEASE, fcntl.F_RDLCK)
 
 
-def find_changeable(paths: list[str]) -> str:
-    """List the files whose mode or times can be set; each is set to what it is."""
-    changeable = []
-    for path in paths:
-        for change in (set_same_mode, set_same_times):
-            try:
-                change(path)
-            except OSError:
-                continue
-            changeable.append(f"{change.__name__.removeprefix('set_same_')} of {path}")
-    return ", ".join(changeable)
+def open_socket(family: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
+    """Open a socket."""
+    opened = socket.socket(getattr(socket, family), kind)
+    opened.settimeout(2)
+    return opened
 
 
-def set_same_mode(path: str) -> None:
-    """Set the mode of a file to what it is."""
-    os.chmod(path, stat.S_IMODE(os.stat(path).st_mode))
-
-
-def set_same_times(path: str) -> None:
-    """Set the times of a file to what they are."""
-    now = os.stat(path)
-    os.utime(path, ns=(now.st_atime_ns, now.st_mtime_ns))
-
-
-def find_signal_targets(parent: int) -> str:
-    """List the processes that can be signalled: the grader, the parent of this one, all."""
-    targets = []
-    others = {parent, os.getppid(), -1} - {os.getpid(), 0}
-    for pid in sorted(others):
-        try:
-            os.kill(pid, 0)
-        except OSError:
-            continue
-        targets.append("all others" if pid == -1 else f"process {pid}")
-    return ", ".join(targets)
-
-
-def fill_disk(tmp_mb: int) -> str:
-    """Write more temporary files than allowed."""
-    block, written = bytes(MB), 0
-    names = []
+def read_memory(pid: int) -> None:
+    """Read a byte of a process at a place where nothing is; only that may be the error."""
+    place = ctypes.create_string_buffer(1)
+    here, there = (array.array("L", [at, 1]).tobytes() for at in (ctypes.addressof(place), 1))
     try:
-        for number in range(3):
-            names.append(f"filler-{number}")
-            with open(names[-1], "wb", buffering=0) as file:
-                for _ in range(tmp_mb // 2 + 1):
-                    written += file.write(block)
-    except OSError:
-        pass
-    for name in names:
-        os.unlink(name)
-    return f"{written // MB} MB of {tmp_mb}" if written > tmp_mb * MB else ""
+        linux.system_call(find_number("process_vm_readv"), pid, here, 1, there, 1, 0)
+    except OSError as error:
+        if error.errno != errno.EFAULT:
+            raise
 
 
-def fork_many(count: int) -> str:
-    """Start processes that try to outlive this one; they keep its pipes open."""
-    started = 0
-    for _ in range(count):
+def fork() -> None:
+    """Start a process in a session of its own that tries to outlive this one, with its pipes."""
+    if not os.fork():
+        os.setsid()
+        signal.alarm(20)
+        time.sleep(20)
+        os._exit(0)
+
+
+def find_number(name: str) -> Any:
+    """Return the number of a call on this machine, None if it has no such call.
+
+    Raises:
+        OSError: the table of calls has no column for this machine.
+    """
+    machine = os.uname().machine
+    if sys.platform != "linux" or machine not in seccomp.MACHINES:
+        raise OSError(errno.ENOSYS, f"the calls of {sys.platform} on {machine} are not known")
+    decided = {name: numbers for name, (numbers, *_) in seccomp.DECIDED.items()}
+    table = {**seccomp.REFUSED_CALLS, **seccomp.OLD_FORM, **decided}
+    return table[name][seccomp.MACHINES[machine][0]]
+
+
+def find_open_calls() -> tuple[list[str], int]:
+    """Make every refused call, with arguments that are never right; list those that get that far.
+
+    A refused call fails as forbidden, another one because its arguments are wrong.
+
+    Returns:
+        (names of the open ones, how many were made)
+    """
+    names = {*seccomp.REFUSED_CALLS, *seccomp.OLD_FORM} - UNSAFE_CALLS
+    calls: dict[str, tuple[Any, ...]] = {**{name: (name, *[-1] * 6) for name in names}, **FORBIDDEN}
+    try:
+        numbers = {what: find_number(name) for what, (name, *_) in calls.items()}
+    except OSError as error:
+        return [str(error)], 0
+    known = [what for what, number in numbers.items() if number is not None]
+    return [what for what in known if is_open(numbers[what], *calls[what][1:])], len(known)
+
+
+def is_open(number: int, *words: int) -> bool:
+    """Make a call; tell whether the kernel looked at its arguments."""
+    try:
+        linux.system_call(number, *words)
+    except OSError as error:
+        return error.errno not in REFUSALS
+    return True
+
+
+def start_threads(many: int) -> list[str]:
+    """Start threads that wait, each with the least memory, until no more start."""
+    libc = ctypes.CDLL(None)
+    stack = KEPT["stack"] = ctypes.create_string_buffer(STACK * (many + 1))
+    for number in range(many):
+        end = ctypes.addressof(stack) + STACK * (number + 1) & -16
+        if (
+            not hasattr(libc, "clone")
+            or libc.clone(libc.pause, ctypes.c_void_p(end), THREAD, 0) < 0
+        ):
+            return []
+    return [f"{many} threads"]
+
+
+def take_memory(memory_mb: int) -> str:
+    """Take and touch memory: a page that no limit counts, then more than allowed."""
+    size, page = (memory_mb + 512) * MB, mmap.PAGESIZE
+    shared, private = (kind | mmap.MAP_ANONYMOUS for kind in (mmap.MAP_SHARED, mmap.MAP_PRIVATE))
+    kinds = [(shared, page), (private | GROWS_DOWN, page), (shared, size), (private, size)]
+    for kind, num_bytes in kinds:
         try:
-            child = os.fork()
-        except OSError:
-            break
-        if not child:
-            os.setsid()
-            signal.alarm(20)
-            time.sleep(20)
-            os._exit(0)
-        started += 1
-    return str(started) if started else ""
-
-
-def allocate_memory(memory_mb: int) -> str:
-    """Take and touch more memory than allowed: shared with other processes, then alone."""
-    size = (memory_mb + 512) * MB
-    for kind in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):
-        try:
-            with mmap.mmap(-1, size, kind | mmap.MAP_ANONYMOUS) as block:
-                for start in range(0, size, mmap.PAGESIZE):
+            with mmap.mmap(-1, num_bytes, kind) as block:
+                for start in range(0, num_bytes, page):
                     block[start] = 1
         except (OSError, ValueError, MemoryError):
             continue
-        return f"{size // MB} MB"
+        return f"{num_bytes} bytes, which no limit counts"
     return ""

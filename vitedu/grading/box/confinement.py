@@ -1,12 +1,14 @@
-"""Restrict a worker after its fork, before any code of an answer runs.
+"""Restrict a process before any code of an answer runs.
 
-Role: ``become_worker``. A step that this machine refuses is recorded and left out. The canary finds
-out what the rest is worth, and the parent accepts no worker with fewer restrictions than the canary
-had. Uses the standard library, torch and numpy.
+Role: ``prepare`` applies what all workers inherit, once, to the fork server; ``become_worker``
+applies the rest after the fork. A step that this machine refuses is recorded and left out. The
+canary finds out what the rest is worth, and the parent accepts no worker with fewer restrictions
+than the canary had.
 
-The order matters. The control group and the limits need /proc. A mount and a change of user need
-capabilities. Landlock must see the mount. The filter of system calls comes last, because it refuses
-most of the other steps.
+A worker can read the libraries and its part of this package, and can write nothing. It can reach no
+file, process or network outside, and cannot start a process. Landlock hides files, the filter of
+system calls does the rest, and limits bound what it can use up. Nobody hides what files are called,
+how large they are, and when they were changed, from an answer that knows their place.
 """
 
 import importlib
@@ -21,50 +23,60 @@ import traceback
 from pathlib import Path
 
 from vitedu.grading.box import linux, seccomp
-from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
+from vitedu.grading.box.limits import OUT_OF_MEMORY, Limits, count_user_threads, mapped_bytes
 
 TASKS = {"worker": "vitedu.grading.box.worker", "canary": "vitedu.grading.box.canary"}
-FOLDER_VARIABLES = ("TMPDIR", "HOME", "MPLCONFIGDIR")  # set to the worker's folder
 
 
-def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: Path) -> None:
-    """Apply all restrictions, run the task, and end the process. Never returns."""
-    requests, replies, output, status, *groups = fds
-    restrictions, missing = [], {}
+class Steps:
+    """Restrictions that were applied, and those that this machine refused, with the reason."""
 
-    def attempt(name, action, *arguments):
+    def __init__(self, applied: list[str], missing: dict[str, str]):
+        self.applied, self.missing = list(applied), dict(missing)
+
+    def attempt(self, name, action, *arguments) -> None:
+        """Apply one restriction."""
         try:
             action(*arguments)
         except (OSError, AttributeError, ValueError) as error:
-            missing[name] = str(error)
+            self.missing[name] = str(error)
         else:
-            restrictions.append(name)
+            self.applied.append(name)
 
-    if setup["own_pids"]:
-        restrictions.append("own process numbers")
-    for group in groups:
-        attempt("control group", os.write, group, b"0")
+
+def prepare(setup: dict) -> None:
+    """Apply to this process what its workers inherit, and note in ``setup`` what they need."""
+    steps = Steps([], {})
+    setup["mapped"] = mapped_bytes()
+    setup["user_threads"] = 0 if setup["uid"] else count_user_threads()
+    if sys.platform == "linux":
+        steps.attempt("dies first", Path("/proc/self/oom_score_adj").write_text, "1000")
+        steps.attempt("no new privileges", linux.prctl, linux.NO_NEW_PRIVILEGES, 1)
+        steps.attempt("landlock", hide_files, setup)
+    setup["applied"], setup["missing"] = steps.applied, steps.missing
+
+
+def become_worker(setup: dict, task: str, number: int, fds: list[int]) -> None:
+    """Apply all restrictions, run the task, and end the process. Never returns."""
+    requests, replies, output, status = fds
+    steps = Steps(setup["applied"], setup["missing"])
     connect_streams(keep={requests, replies, status}, output=output)
-    if sys.platform == "linux":
-        attempt("dies first", Path("/proc/self/oom_score_adj").write_text, "1000")
     limits = Limits(**setup["limits"])
-    limit_names = limits.apply(own_user=bool(setup["uid"]))  # before /proc is hidden
-    restrictions.append("limits " + " ".join(sorted(limit_names)))
-    if setup["mounts"]:
-        attempt("own files", mount_own_files, str(folder), limits)
+    accepted = limits.apply(mapped=setup["mapped"], user_threads=setup["user_threads"])
+    steps.applied.append("limits " + " ".join(sorted(accepted)))
     if setup["uid"]:
-        attempt("own user", change_user, setup["uid"] + number, folder)
+        steps.attempt("own user", change_user, setup["uid"], number, setup["is_private"])
     if sys.platform == "linux":
-        attempt("no capabilities", linux.drop_capabilities)
-        attempt("no new privileges", linux.prctl, linux.NO_NEW_PRIVILEGES, 1)
-        attempt("not to be traced", linux.prctl, linux.DUMPABLE, 0)
-        attempt("dies with its parent", linux.prctl, linux.DEATH_SIGNAL, signal.SIGKILL)
-        attempt("landlock", confine, setup["readable"], folder)
-    enter_and_reseed(folder)
-    if sys.platform == "linux":
-        attempt("seccomp", seccomp.install)
+        steps.attempt("no capabilities", linux.drop_capabilities)
+        steps.attempt("not to be traced", linux.prctl, linux.DUMPABLE, 0)
+        steps.attempt("dies with its parent", linux.prctl, linux.DEATH_SIGNAL, signal.SIGKILL)
+        if "landlock" in steps.applied:
+            steps.attempt("own scope", separate_from_others, setup["newest_landlock"])
+    leave_and_reseed(setup["empty"])
+    if sys.platform == "linux":  # last, because it refuses most of the other steps
+        steps.attempt("seccomp", seccomp.install)
     module = importlib.import_module(TASKS[task])
-    report = {"restrictions": restrictions, "missing": missing, "cpu": time.process_time()}
+    report = {"restrictions": steps.applied, "missing": steps.missing, "cpu": time.process_time()}
     write_status(status, report)
     os.close(status)
     code = 1
@@ -94,44 +106,44 @@ def connect_streams(*, keep: set[int], output: int) -> None:
     os.closerange(start, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def mount_own_files(folder: str, limits: Limits) -> None:
-    """Mount an empty file system over the temporary folder, and another over /proc."""
-    linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
-    linux.mount("none", "/", "", linux.RECURSIVE | linux.PRIVATE)
-    safe = linux.NO_SUID | linux.NO_DEVICES
-    size = f"size={limits.tmp_mb * MB},nr_inodes=1024,mode=0700"
-    linux.mount("tmpfs", folder, "tmpfs", safe, size)
-    linux.mount("tmpfs", "/proc", "tmpfs", safe | linux.READ_ONLY, "size=4096")
+def change_user(first: int, number: int, is_private: bool) -> None:
+    """Become a user of its own, which owns nothing and whose threads are counted alone.
 
-
-def change_user(uid: int, folder: Path) -> None:
-    """Become a user that owns nothing but the temporary folder."""
-    os.chown(folder, uid, uid)
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
-
-
-def confine(readable: list[str], folder: Path, *, is_server: bool = False) -> None:
-    """Let Landlock refuse all files except the libraries and the temporary folder.
-
-    Rules add up: a worker may do what both its own rules and those of the fork server allow.
+    Args:
+        first: the first of the workers' users, and their group.
+        number: of the user.
+        is_private: only root can read this Python. Then root's name stays for access to files, and
+            Landlock alone decides which.
     """
-    rules = linux.Landlock(scopes=0 if is_server else linux.SCOPES)
-    for path in readable:
-        rules.allow_reading(path)
-    if is_server:  # the first steps of a worker need /proc
-        write_access = linux.WRITE_FILE | linux.TRUNCATE
-        rules.allow("/proc", linux.READ_FILE | linux.READ_FOLDER | write_access)
-    for device in ("/dev/zero", "/dev/urandom", "/dev/random"):
-        rules.allow_reading(device)  # not writable: /dev/zero would be memory that no limit counts
-    rules.allow("/dev/null", linux.READ_FILE | linux.WRITE_FILE | linux.TRUNCATE)
-    rules.allow(str(folder), linux.OWN_FOLDER_ACCESSES)
+    uid, other = first + number, 0 if is_private else first + number
+    os.setgroups([])
+    os.setresgid(first, first, first)
+    os.setresuid(uid, other, other)
+
+
+def hide_files(setup: dict) -> None:
+    """Let Landlock refuse all files except reading what is visible.
+
+    Python lists a folder again after a change, and finds no module in one that it cannot list.
+    """
+    rules = linux.Landlock(newest=setup["newest_landlock"])
+    read = linux.READ_FILE | linux.READ_FOLDER
+    # no other device can be written: /dev/zero would be memory that no limit counts
+    for path in [*setup["visible_paths"], "/dev/zero", "/dev/urandom", "/dev/random"]:
+        rules.allow(path, read)
+    for path in setup["listed_folders"]:
+        rules.allow(path, linux.READ_FOLDER)
+    rules.allow(os.devnull, read | linux.WRITE_FILE | linux.TRUNCATE)
     rules.enforce()
 
 
-def enter_and_reseed(folder: Path) -> None:
-    """Change to the temporary folder, and seed the random generators anew.
+def separate_from_others(newest: int) -> None:
+    """Let Landlock keep this worker from tracing and signalling the fork server and its workers."""
+    linux.Landlock(linux.MAKING, linux.SCOPES, newest).enforce()
+
+
+def leave_and_reseed(folder: str) -> None:
+    """Change to an empty folder and a session of its own, and seed the random generators anew.
 
     All workers are copies of one process. Without new seeds each would draw the same numbers, and
     an answer that is right by luck would be right in all runs.
@@ -140,11 +152,8 @@ def enter_and_reseed(folder: Path) -> None:
     import torch
 
     os.chdir(folder)
-    os.umask(0o077)
-    if hasattr(os, "setsid") and os.getsid(0) != os.getpid():
+    if os.getsid(0) != os.getpid():
         os.setsid()
-    for name in FOLDER_VARIABLES:
-        os.environ[name] = str(folder)
     seed = int.from_bytes(os.urandom(4), "little")
     random.seed(seed)
     numpy.random.seed(seed)  # noqa: NPY002 - the generator that an answer may use

@@ -13,7 +13,6 @@ import socket
 import time
 from pathlib import Path
 
-from vitedu.grading.box.cgroups import Group
 from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
 
 PREFIX = 8  # bytes at the start of a frame with the length of the rest, little endian
@@ -48,15 +47,8 @@ class Worker:
             of the answer.
     """
 
-    def __init__(
-        self,
-        fds: dict[str, int],
-        status: socket.socket,
-        limits: Limits,
-        group: Group | None,
-        registry: set,
-    ):
-        self.fds, self.status, self.limits, self.group = fds, status, limits, group
+    def __init__(self, fds: dict[str, int], status: socket.socket, limits: Limits, registry: set):
+        self.fds, self.status, self.limits = fds, status, limits
         self._registry = registry
         registry.add(self)
         self.restrictions: list[str] = []
@@ -234,8 +226,8 @@ class Worker:
             words = "the preloaded process ended, and its workers with it."
             return WorkerTrouble("grader", words, server_ended=True)
         code, cpu, limits = self._end["ended"], self._end["cpu"] - self.cpu, self.limits
-        killed_for_memory = bool(self.group and self.group.count_kills())
-        if code == -signal.SIGKILL and not killed_for_memory and cpu < limits.cpu_seconds - 0.5:
+        killed_for_memory = False
+        if code == -signal.SIGKILL and cpu < limits.cpu_seconds - 0.5:
             killed_for_memory = count_machine_kills() > self._kills_before
         if code == OUT_OF_MEMORY or killed_for_memory:
             return WorkerTrouble("memory", f"more than {limits.memory_mb} MB were asked for.")
@@ -265,8 +257,6 @@ class Worker:
         for name, fd in self.fds.items():
             if name != "status":
                 os.close(fd)
-        if self.group:
-            self.group.close()
         self._registry.discard(self)
 
     def _drain_until_closed(self) -> None:

@@ -1,14 +1,14 @@
 """The fork server: a preloaded process that has torch loaded and forks a worker for each request.
 
 Role: ``serve``, the loop of that process. It holds no expected value, reference or answer, never
-reads what an answer writes, and ends when its control socket is closed. It runs inside the box,
-with the standard library, torch and numpy only. ``confinement`` restricts a forked worker before an
+reads what an answer writes, and ends when its control socket is closed. It runs with the standard
+library, torch and numpy only. ``confinement`` restricts it, and a forked worker further, before an
 answer runs.
 
-Protocol, with one JSON line each way at a time: the parent sends the set-up and receives ``hello``.
-For each worker it then sends a task with the worker's descriptors (requests, replies, output,
-status, and files of control groups). On the status socket it reads which restrictions the worker
-has (``restrictions``) or why it did not start, and at last how it ended. A byte on that socket, or
+Protocol, with one JSON line each way at a time: the parent sends the set-up and receives how many
+threads there are. For each worker it then sends a task with the worker's descriptors (requests,
+replies, output and status). On the status socket it reads which restrictions the worker has
+(``restrictions``) or why it did not start, and at last how it ended. A byte on that socket, or
 closing it, kills the worker.
 """
 
@@ -19,7 +19,6 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -27,14 +26,14 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from vitedu.grading.box import linux, seccomp
-from vitedu.grading.box.confinement import TASKS, become_worker, confine, write_status
+from vitedu.grading.box.confinement import TASKS, become_worker, prepare, write_status
 
 MAX_LINE = 1 << 16
 MAX_FILES = 4096  # descriptors of this process; a worker closes all except its own
 
 
 def serve(control_fd: str) -> None:
-    """Load torch, send ``hello``, and fork workers until the parent closes the control socket."""
+    """Load torch, say so, and fork workers until the parent closes the control socket."""
     control = socket.socket(fileno=int(control_fd))
     if sys.platform == "linux":
         linux.prctl(linux.DEATH_SIGNAL, signal.SIGKILL)
@@ -44,30 +43,12 @@ def serve(control_fd: str) -> None:
     setup, _ = receive(control)
     if setup is None:
         return
-    if setup["new_namespaces"]:
-        linux.unshare(linux.NEW_MOUNTS | linux.NEW_NETWORK | linux.NEW_IPC | linux.NEW_UTS)
-        linux.mount("none", "/", "", linux.RECURSIVE | linux.PRIVATE)
-        for path in setup["hidden_paths"]:
-            linux.mask_path(path)
-    hello = load_libraries(setup["hidden_libraries"]) if setup["forks"] else {}
-    confine_server(setup)
-    send(control, {"hello": hello})
+    threads = 0
+    if setup["forks"]:
+        threads = load_libraries(setup["hidden_libraries"])
+        prepare(setup)
+    send(control, {"threads": threads})
     ForkServer(setup, control).run()
-
-
-def confine_server(setup: dict) -> None:
-    """Apply the many rules that hide paths here, so that no worker has to add them again.
-
-    Where this is refused, or a worker starts as a new Python, a worker adds them itself.
-    """
-    try:
-        if setup["visible_paths"] and setup["forks"]:
-            linux.prctl(linux.NO_NEW_PRIVILEGES, 1)
-            confine(setup["visible_paths"], Path(setup["tmp"]), is_server=True)
-            return
-    except (OSError, AttributeError, ValueError):
-        pass
-    setup["readable"] = setup["visible_paths"] or setup["readable"]
 
 
 def hide_libraries(names: list[str]) -> None:
@@ -86,19 +67,17 @@ def hide_libraries(names: list[str]) -> None:
     sys.meta_path[:] = [OtherFiles if finder is PathFinder else finder for finder in sys.meta_path]
 
 
-def load_libraries(hidden_libraries: list[str]) -> dict:
-    """Import what every worker needs, and return the versions of Python, torch and numpy.
+def load_libraries(hidden_libraries: list[str]) -> int:
+    """Import what every worker needs, and return the number of threads, 0 if that is not known.
 
     Args:
         hidden_libraries: libraries to hide, from torch as well.
     """
     hide_libraries(hidden_libraries)
-    import numpy
     import torch
 
-    for name in TASKS.values():
+    for name in (*TASKS.values(), "numpy.random"):
         importlib.import_module(name)
-    importlib.import_module("numpy.random")
     torch.set_num_threads(1)
     torch.ones(2, 2) @ torch.ones(2, 2)  # the first product initialises the library
     for name in TASKS.values():
@@ -110,23 +89,15 @@ def load_libraries(hidden_libraries: list[str]) -> dict:
     if sys.platform == "linux":
         linux.use_huge_pages()
     tasks = Path("/proc/self/task")
-    return {
-        "prefix": sys.base_prefix,
-        "python": list(sys.version_info[:3]),
-        "torch": torch.__version__,
-        "torch_file": torch.__file__,
-        "numpy": numpy.__version__,
-        "threads": len(list(tasks.iterdir())) if tasks.exists() else None,
-    }
+    return len(list(tasks.iterdir())) if tasks.exists() else 0
 
 
 class ForkServer:
-    """The living workers: process id -> status socket and temporary folder."""
+    """The living workers: process id -> status socket."""
 
     def __init__(self, setup: dict, control: socket.socket):
         self.setup, self.control = setup, control
-        self.workers: dict[int, tuple[socket.socket, Path]] = {}
-        self.count = 0
+        self.workers: dict[int, socket.socket] = {}
 
     def run(self) -> None:
         """Handle requests, kills and ended workers until the control socket closes."""
@@ -137,7 +108,7 @@ class ForkServer:
         signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
         while True:
             poll = select.poll()
-            by_fd = {status.fileno(): pid for pid, (status, _) in self.workers.items()}
+            by_fd = {status.fileno(): pid for pid, status in self.workers.items()}
             for fd in (self.control.fileno(), wakeup_read, *by_fd):
                 poll.register(fd, select.POLLIN)
             for fd, _ in poll.poll():
@@ -154,37 +125,29 @@ class ForkServer:
 
     def spawn(self, message: dict, fds: list[int]) -> None:
         """Start a worker on the descriptors of a request, and close them here."""
-        self.count += 1
-        number = message["number"]
         status = socket.socket(fileno=fds[3])
-        folder = Path(self.setup["tmp"])
-        if not self.setup["mounts"]:  # without its own file system, a worker gets its own folder
-            folder = folder / f"worker-{os.getpid()}-{self.count}"
-            folder.mkdir(mode=0o700)
         try:
-            pid = self.fork_worker(message["task"], number, fds, folder)
+            pid = self.fork_worker(message["task"], message["number"], fds)
         except OSError as error:
             send(status, {"failed": str(error)})
             status.close()
         else:
-            self.workers[pid] = (status, folder)
-        for fd in (*fds[:3], *fds[4:]):
+            self.workers[pid] = status
+        for fd in fds[:3]:
             os.close(fd)
 
-    def fork_worker(self, task: str, number: int, fds: list[int], folder: Path) -> int:
+    def fork_worker(self, task: str, number: int, fds: list[int]) -> int:
         """Fork a worker. If a loaded process cannot fork safely, the child starts a new Python."""
-        own_pids = self.setup["own_pids"]
-        pid = linux.fork_into_new_pids() if own_pids else os.fork()
-        if pid:
+        if pid := os.fork():
             return pid
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             if self.setup["forks"]:
-                become_worker(self.setup, task, number, fds, folder)
+                become_worker(self.setup, task, number, fds)
             for fd in fds:
                 os.set_inheritable(fd, True)
-            arguments = json.dumps([self.setup, task, number, fds, str(folder)])
+            arguments = json.dumps([self.setup, task, number, fds])
             python = [*self.setup["python"], "start_new_python", arguments]
             os.execv(python[0], python)
         except BaseException as error:  # no code of an answer has run yet
@@ -202,7 +165,7 @@ class ForkServer:
         self.reap(pid)
 
     def reap(self, pid: int = -1) -> None:
-        """Tell the parent how each ended worker ended, and remove its folder.
+        """Tell the parent how each ended worker ended.
 
         Args:
             pid: wait for this worker; default: handle those that have already ended.
@@ -215,12 +178,10 @@ class ForkServer:
             if not ended_pid:
                 return
             if ended_pid in self.workers:
-                status_socket, folder = self.workers.pop(ended_pid)
+                status_socket = self.workers.pop(ended_pid)
                 cpu = usage.ru_utime + usage.ru_stime
                 send(status_socket, {"ended": os.waitstatus_to_exitcode(status), "cpu": cpu})
                 status_socket.close()
-                if not self.setup["mounts"]:
-                    shutil.rmtree(folder, ignore_errors=True)
             if pid > 0:
                 return
 
@@ -232,9 +193,10 @@ class ForkServer:
 
 def start_new_python(arguments: str) -> None:
     """Run a worker in the new Python that ``ForkServer.fork_worker`` started."""
-    setup, task, number, fds, folder = json.loads(arguments)
+    setup, task, number, fds = json.loads(arguments)
     load_libraries(setup["hidden_libraries"])
-    become_worker(setup, task, number, fds, Path(folder))
+    prepare(setup)
+    become_worker(setup, task, number, fds)
 
 
 # --- communication with the parent ----------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""The box: a fork server in the strongest isolation of this machine, which forks workers.
+"""The box: a fork server, which forks isolated workers.
 
-Role: ``open_box`` tries ``isolation_methods``, the strongest first. In each a canary tries what a
-hostile answer would try, and the level follows from what it could do (``levels``). A box of level
-``none`` opens only with ``allow_unsafe``.
+Role: ``open_box``. At its start a canary tries what a hostile answer would try, and the level
+follows from what it could do (``levels``). A box of level ``none`` opens only with
+``allow_unsafe``. ``confinement`` says how a worker is isolated.
 
 No level covers faults of the kernel, or workers that communicate by timing. Nor does it cover
 answers that recognise the fork server: all workers are its copies, with the same hash seed
@@ -16,7 +16,6 @@ import random
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -24,27 +23,18 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from vitedu.grading.box import cgroups
 from vitedu.grading.box.conversation import Worker, WorkerTrouble
-from vitedu.grading.box.isolation_methods import USERS, available_methods, plan_launch
-from vitedu.grading.box.levels import (
-    BREACHES,
-    PACKAGE,
-    Isolation,
-    IsolationError,
-    measure_isolation,
-    remedy,
-    severity,
-)
+from vitedu.grading.box.fork_server import receive, send
+from vitedu.grading.box.launch import USERS, plan_launch
+from vitedu.grading.box.levels import PACKAGE, Isolation, IsolationError, measure_isolation
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.sharing import SharedBox
 
 # modules of this folder that are needed inside the box
 BOX_MODULES = ("canary", "confinement", "limits", "linux", "fork_server", "seccomp")
+DECOY = "decoy.txt"  # a file in the box that the canary tries to change
 LOAD_SECONDS = 120.0  # for importing torch from a slow disk
 START_SECONDS = 20.0  # for a fork on a busy machine
-# restrictions that a worker may lack if it has the filter of system calls
-OPTIONAL_RESTRICTIONS = {"control group", "dies first"}
 
 
 class Box:
@@ -53,19 +43,16 @@ class Box:
     Several threads may use it. Everything in it ends when it is closed or this process ends.
 
     Attributes:
-        method: a name of ``isolation_methods.METHODS``.
         level: ``full``, ``partial: ...`` or ``none``.
         isolation: what the canary found.
         events: what happened to the fork server, in words.
 
     Raises:
-        IsolationError: this method does not work on this machine, and why.
+        IsolationError: no worker starts on this machine, and why.
     """
 
-    def __init__(
-        self, method: str, limits: Limits, files: dict[str, str], *, other: "Box | None" = None
-    ):
-        self.method, self.limits, self._files = method, limits, files
+    def __init__(self, limits: Limits, files: dict[str, str], *, other: "Box | None" = None):
+        self.limits, self._files = limits, files
         self.events: list[str] = []
         self._lock = threading.RLock()
         # The fork server dies with the thread that started it, so one thread starts it and stays
@@ -82,19 +69,20 @@ class Box:
         self._launches = 0
         self._is_closed = False
         self._workers: set[Worker] = set()
-        self._groups = cgroups.find_folders()
-        cgroups.remove_stale_groups(self._groups)
         remove_stale_folders(Path(self._folder.name).parent)
         try:
             folder = Path(self._folder.name)
             folder.chmod(0o755)
-            (folder / "tmp").mkdir(mode=0o711)
+            make_empty_folder(folder / "empty")
             write_view(folder / "view", files)
-            self._plan = plan_launch(method, limits, folder / "view", folder / "tmp")
+            self._plan = plan_launch(limits, folder / "view", folder / "empty")
             self._launch()
-            start, needed = partial(self._fork_worker, "canary"), self._plan.required
-            self.isolation: Isolation
-            self.isolation = other.isolation if other else measure_isolation(start, limits, needed)
+            start, decoy = partial(self._fork_worker, "canary"), str(folder / "view" / DECOY)
+            self.isolation: Isolation = (
+                other.isolation
+                if other
+                else measure_isolation(start, limits, self._plan.required, decoy)
+            )
         except BaseException as error:
             self.close()
             if isinstance(error, (OSError, WorkerTrouble)):
@@ -127,8 +115,6 @@ class Box:
                     if launches == self._launches and (dead or attempts_left == 1):
                         self._relaunch(trouble.detail)
         missing = set(self.isolation.restrictions) - set(worker.restrictions)
-        if "seccomp" in worker.restrictions:
-            missing -= OPTIONAL_RESTRICTIONS
         if missing:
             worker.close()
             raise WorkerTrouble("grader", f"a worker came without {', '.join(sorted(missing))}.")
@@ -143,7 +129,7 @@ class Box:
             IsolationError: it cannot be opened.
         """
         self.events.append("an answer is run again by a preloaded process of its own")
-        return type(self)(self.method, self.limits, self._files, other=self)
+        return type(self)(self.limits, self._files, other=self)
 
     def open_shared(self) -> SharedBox:
         """Return a box for one submission, in which later runs share processes."""
@@ -190,48 +176,19 @@ class Box:
 
         with child_end:
             self._process, self._control = self._launcher.submit(popen).result(), control
-        try:
-            hello = self._send_setup(control)
-        except OSError as error:
+        control.settimeout(LOAD_SECONDS)
+        send(control, self._plan.setup)
+        loaded, _ = receive(control)
+        control.settimeout(START_SECONDS)
+        if loaded is None:
             self._stop()
             errors = messages.read_text("utf-8", "replace").strip().splitlines()
-            raise IsolationError(errors[-1] if errors else f"it did not start: {error}") from None
-        self._verify_versions(hello)
-
-    def _send_setup(self, control: socket.socket) -> dict:
-        """Send the set-up and wait until everything is loaded."""
-        control.settimeout(LOAD_SECONDS)
-        control.sendall(json.dumps(self._plan.setup).encode() + b"\n")
-        line = b""
-        while not line.endswith(b"\n"):
-            piece = control.recv(1 << 16)
-            if not piece:
-                raise OSError("the preloaded process ended")
-            line += piece
-        control.settimeout(START_SECONDS)
-        return json.loads(line)["hello"]
-
-    def _verify_versions(self, hello: dict) -> None:
-        """Compare the Python and the torch inside with those outside.
-
-        Raises:
-            IsolationError: they differ; or there are threads, which a fork would lose.
-        """
-        if not hello:
-            return  # nothing is loaded before the fork
-        inside = (hello["prefix"], hello["python"], os.path.realpath(hello["torch_file"]))
-        outside = (
-            sys.base_prefix,
-            list(sys.version_info[:3]),
-            os.path.realpath(self._plan.required[-1]),
-        )
-        if inside != outside:
-            raise IsolationError(f"another Python or torch runs inside: {inside}, not {outside}.")
-        if (hello["threads"] or 1) != 1:
-            raise IsolationError(f"the preloaded process has {hello['threads']} threads, not 1.")
+            raise IsolationError(errors[-1] if errors else "the preloaded process did not start")
+        if loaded["threads"] > 1:  # a fork would lose them
+            raise IsolationError(f"the preloaded process has {loaded['threads']} threads, not 1.")
 
     def _stop(self) -> None:
-        """End the fork server. It kills its workers first, or bubblewrap does."""
+        """End the fork server. It kills its workers first, or they die with it."""
         for worker in list(self._workers):
             worker.is_abandoned = True  # so that its end is not taken for the answer's doing
         if self._control is not None:
@@ -259,12 +216,11 @@ class Box:
                 subject = "box is closed" if self._is_closed else "preloaded process has ended"
                 raise WorkerTrouble("grader", f"this {subject}.")
             worker, child_fds = self._connect_worker()
-            groups = worker.group.fds if worker.group else []
             message = {"task": task, "number": next(self._numbers) % USERS[1]}
             try:
                 try:
                     line = json.dumps(message).encode() + b"\n"
-                    socket.send_fds(self._control, [line], [*child_fds, *groups])
+                    socket.send_fds(self._control, [line], child_fds)
                 finally:
                     for fd in child_fds:
                         os.close(fd)
@@ -282,12 +238,6 @@ class Box:
 
     def _connect_worker(self) -> tuple[Worker, list[int]]:
         """Make a worker's pipes; return the ``Worker`` with our ends, and the other ends."""
-        group = None
-        try:
-            group = cgroups.Group(self._groups, self.limits) if self._groups else None
-        except OSError as error:
-            self._groups = {}
-            self.events.append(f"no control group: {error}")
         fds, child_fds = {}, []
         for name, own_end in (("request", 1), ("reply", 0), ("output", 0)):
             pair = os.pipe()
@@ -297,7 +247,7 @@ class Box:
         status, child_status = socket.socketpair()
         status.setblocking(False)
         fds["status"] = status.fileno()
-        worker = Worker(fds, status, self.limits, group, self._workers)
+        worker = Worker(fds, status, self.limits, self._workers)
         return worker, [*child_fds, child_status.detach()]
 
 
@@ -306,15 +256,13 @@ def open_box(
     *,
     allow_unsafe: bool = False,
     files: dict[str, str] | None = None,
-    methods: tuple[str, ...] | None = None,
 ) -> Box:
-    """Open the strongest box of this machine.
+    """Open a box.
 
     Args:
         limits: of each worker; default: ``Limits()``.
         allow_unsafe: whether a box of level ``none`` may be opened.
         files: the package's files in the box, path -> text; default ``package_view.base_files()``.
-        methods: the methods to try, in order; default: those of this platform.
 
     Raises:
         IsolationError: no box can be opened; the message has the remedy.
@@ -323,39 +271,36 @@ def open_box(
         from vitedu.grading.box import package_view
 
         files = package_view.base_files()
-    best: Box | None = None
-    problems = []
-    for method in methods or available_methods():
-        try:
-            box = Box(method, limits or Limits(), files)
-        except IsolationError as error:
-            problems.append(f"{method}: {error}")
-            continue
-        if best is None or severity(box.isolation) < severity(best.isolation):
-            best, box = box, best
-        if box is not None:
-            problems.append(f"{box.method}: {box.level}")
-            box.close()
-        if best.level == "full":
-            break
-    if best is not None:
-        best.events += problems
-        if best.level != "none" or allow_unsafe:
-            return best
-        for name, why in best.isolation.breaches.items():
-            problems.append(f"{best.method}: {BREACHES[name]} ({why})")
-        best.close()
-    problem_list = "\n  ".join(problems)
+    box = Box(limits or Limits(), files)
+    if box.level != "none" or allow_unsafe:
+        return box
+    box.close()
+    lines = "\n  ".join(box.isolation.explain())
     raise IsolationError(
-        f"this machine isolates no answer well enough:\n  {problem_list}\n{remedy()}\n"
+        f"this machine isolates no answer well enough:\n  {lines}\n"
         "To grade all the same notebooks that you trust: --allow-unsafe."
     )
+
+
+def make_empty_folder(folder: Path) -> None:
+    """Make the folder in which workers run.
+
+    To some libraries, such as Matplotlib, it has to look as if a file could be made in it.
+    """
+    folder.mkdir()
+    if os.geteuid() == 0:
+        os.chown(folder, 0, USERS[0])
+        folder.chmod(0o775)
 
 
 def write_view(folder: Path, files: dict[str, str]) -> None:
     """Write the package's files for the box into a folder, readable by everyone."""
     names = [f"grading/box/{name}.py" for name in BOX_MODULES]
-    texts = {**files, **{f"vitedu/{name}": (PACKAGE / name).read_text("utf-8") for name in names}}
+    texts = {
+        DECOY: "",
+        **files,
+        **{f"vitedu/{name}": (PACKAGE / name).read_text("utf-8") for name in names},
+    }
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -367,16 +312,9 @@ def write_view(folder: Path, files: dict[str, str]) -> None:
 def remove_stale_folders(folder: Path) -> None:
     """Remove the folders of graders that were killed."""
     for box_folder in folder.glob("vitedu-box-*-*"):
-        if not pid_lives(int(box_folder.name.split("-")[2])):
+        try:
+            os.kill(int(box_folder.name.split("-")[2]), 0)
+        except ProcessLookupError:
             shutil.rmtree(box_folder, ignore_errors=True)
-
-
-def pid_lives(pid: int) -> bool:
-    """Tell whether a process with this number exists."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+        except PermissionError:
+            pass  # of another user

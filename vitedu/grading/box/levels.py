@@ -5,12 +5,11 @@ what it could do. The level follows from that alone, never from how the box was 
 
 * ``full``: the canary could do nothing that is forbidden.
 * ``partial: ...``: it could do what is named, but could change nothing outside.
-* ``none``: it could write files of the grader or signal its processes.
+* ``none``: it could write files of the grader or reach its processes.
 """
 
 import json
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -24,18 +23,29 @@ from vitedu.grading.box.limits import Limits
 PACKAGE = Path(__file__).parents[2]
 HOME = os.path.expanduser("~")
 CANARY_SECONDS = 60.0
+MANY = 1000  # threads that the canary tries to start
+MOST = 8  # findings of one kind that it reports
 # what the canary could do -> its description in the level
 BREACHES = {
-    "write": "files outside can be written",
-    "signal": "other processes can be signalled",
+    "write": "files outside can be changed",
+    "processes": "other processes can be reached",
     "references": "the references can be read",
     "files": "other files can be read",
     "network": "no network isolation",
-    "processes": "processes that it starts are not ended",
+    "kernel": "parts of the kernel that no answer needs are open",
+    "children": "processes that it starts are not ended",
+    "threads": "no limit on threads",
     "memory": "no limit on memory",
     "disk": "no limit on temporary files",
 }
-SEVERE_BREACHES = ("write", "signal")
+SEVERE_BREACHES = ("write", "processes")
+REMEDIES = {
+    "landlock": "Landlock needs Linux 5.13 or newer with landlock in /sys/kernel/security/lsm (in "
+    "Docker, version 23 or newer).",
+    "seccomp": "The filter of system calls needs an x86-64 or aarch64 processor, and a container "
+    "that allows it.",
+    "own user": "Root needs the right to change the user (CAP_SETUID, CAP_SETGID).",
+}
 
 
 class IsolationError(RuntimeError):
@@ -44,11 +54,12 @@ class IsolationError(RuntimeError):
 
 @dataclass(frozen=True)
 class Isolation:
-    """What the canary found out about one method."""
+    """What the canary found out about a box."""
 
     breaches: dict[str, str]  # what it could do -> evidence
     restrictions: tuple[str, ...]  # restrictions that each worker has
     missing: dict[str, str]  # restriction that does not work on this machine -> why
+    count: int = 0  # what the canary tried
 
     @property
     def level(self) -> str:
@@ -59,22 +70,33 @@ class Isolation:
             return "none"
         return "partial: " + "; ".join(BREACHES[name] for name in self.breaches)
 
+    def explain(self) -> list[str]:
+        """Say what the canary could do, what this machine lacks, and what would help."""
+        lines = [f"{BREACHES[name]}: {evidence}" for name, evidence in self.breaches.items()]
+        lines += [f"no {name}: {why}" for name, why in self.missing.items()]
+        if sys.platform != "linux":
+            lines.append("Only Linux has a full box: grade in a virtual machine with Linux.")
+        return lines + [text for name, text in REMEDIES.items() if name in self.missing]
 
-def measure_isolation(start: Callable[[], Worker], limits: Limits, needed: list[str]) -> Isolation:
+
+def measure_isolation(
+    start: Callable[[], Worker], limits: Limits, needed: list[str], decoy: str
+) -> Isolation:
     """Run the canary in a box and collect what it could do.
 
     Args:
         start: starts a worker that runs the canary.
         limits: of that worker.
         needed: files that a worker must be able to read.
+        decoy: a file of the grader that a worker can read.
 
     Raises:
         IsolationError: a worker cannot read a needed file, or the canary does not reply.
         WorkerTrouble: no worker could be started.
     """
     with ProbeTargets() as targets, start() as canary:
-        plan = {**targets.plan(), "needed": needed}
-        plan |= {"tmp_mb": limits.tmp_mb, "memory_mb": limits.memory_mb}
+        plan = {**targets.plan(), "needed": needed, "decoy": decoy}
+        plan["memory_mb"] = limits.memory_mb
         try:
             reply = read_frame(canary.ask(write_frame(plan), CANARY_SECONDS))
         except WorkerTrouble as trouble:
@@ -83,14 +105,11 @@ def measure_isolation(start: Callable[[], Worker], limits: Limits, needed: list[
         try:
             reply |= read_frame(canary.ask(b"!", CANARY_SECONDS))
         except WorkerTrouble as trouble:  # the memory limit killed it, as it should
-            if trouble.reason == "grader":
+            if trouble.reason != "memory":
                 raise
         canary.close()
-        forks = int(reply.pop("processes", "") or 0)
-        if canary.has_survivors or forks >= 64:
-            reply["processes"] = f"{forks} processes"
-        if forks and "control group" not in canary.restrictions:
-            reply["memory"] = reply.get("memory") or f"{forks} processes, each with its own limit"
+        if canary.has_survivors and not reply.get("children"):
+            reply["children"] = "one survives"
         restrictions, missing = tuple(canary.restrictions), dict(canary.missing)
     if unreadable := reply.pop("needs", ""):
         raise IsolationError(
@@ -98,11 +117,11 @@ def measure_isolation(start: Callable[[], Worker], limits: Limits, needed: list[
             f"chmod -R o+rX {sys.base_prefix} {sys.prefix}"
         )
     breaches = {name: reply[name] for name in BREACHES if reply.get(name)}
-    return Isolation(breaches, restrictions, missing)
+    return Isolation(breaches, restrictions, missing, int(reply["count"]))
 
 
 class ProbeTargets:
-    """Files and a port that only the grader should be able to reach."""
+    """Files, a port and a socket that only the grader should be able to reach."""
 
     def __enter__(self):
         self.folders = []
@@ -114,44 +133,34 @@ class ProbeTargets:
         for folder in self.folders:
             Path(folder.name).chmod(0o755)
             (Path(folder.name) / "grades.json").write_text("{}")
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.sockets = [socket.create_server(("127.0.0.1", 0))]
+        if sys.platform == "linux":  # a socket without a file
+            self.sockets.append(socket.socket(socket.AF_UNIX))
+            self.sockets[-1].bind("")
+            self.sockets[-1].listen()
         return self
 
     def __exit__(self, *_):
-        self.listener.close()
+        for each in self.sockets:
+            each.close()
         for folder in self.folders:
             folder.cleanup()
 
     def plan(self) -> dict:
         """Return what the canary should try to reach."""
         folders = [folder.name for folder in self.folders]
+        names = [each.getsockname() for each in self.sockets]
         return {
             "files": [os.path.join(folder, "grades.json") for folder in folders],
             "references": [str(PACKAGE / f"{name}.py") for name in ("patches", "attention")],
-            "port": self.listener.getsockname()[1],
+            "port": names[0][1],
+            "socket": names[-1].decode() if sys.platform == "linux" else "",
+            "private": [*folders, HOME],
             "folders": [*folders, str(PACKAGE), HOME, os.getcwd()],
             "parent": os.getpid(),
+            "many": MANY,
+            "most": MOST,
         }
-
-
-def severity(isolation: Isolation) -> tuple[bool, int]:
-    """Return a key that sorts trials from good to bad: grave breaches, then their number."""
-    return isolation.level == "none", len(isolation.breaches)
-
-
-def remedy() -> str:
-    """Say how to raise the level on this machine."""
-    if sys.platform == "linux":
-        if shutil.which("bwrap") is None:
-            return "Install bubblewrap: apt install bubblewrap, dnf install bubblewrap."
-        return (
-            "bubblewrap is there but may not make namespaces. On Ubuntu 24.04 and newer allow it "
-            "in\n"
-            "AppArmor; in a container, start that with --security-opt seccomp=unconfined, or "
-            "grade\n"
-            "outside it."
-        )
-    return "Grade on Linux, or in a Linux container or virtual machine, with bubblewrap."
 
 
 def write_frame(data: dict) -> bytes:

@@ -6,6 +6,7 @@ deadlines and the lengths of replies and output. Standard library only, for the 
 
 import math
 import resource
+import threading
 import time
 from dataclasses import dataclass
 
@@ -28,8 +29,7 @@ class Limits:
     memory_mb: int = 1024  # address space beyond that of the fork server
     reply_mb: int = 8  # length of one reply; equals ``wire.MAX_FRAME``
     output_kb: int = 8  # printed text that is kept; the rest is read and dropped
-    tmp_mb: int = 32  # files in the worker's temporary folder
-    processes: int = 32  # threads; new processes are refused if possible
+    threads: int = 32
     files: int = 1024  # open files
 
     def __post_init__(self):
@@ -37,13 +37,17 @@ class Limits:
             if not value > 0:
                 raise ValueError(f"{name} must be positive (got {value}).")
 
-    def apply(self, *, own_user: bool) -> list[str]:
+    def apply(self, *, mapped: dict[str, int], user_threads: int) -> list[str]:
         """Set the limits of this process; return the names of those that the platform accepts.
 
         Memory is counted from what is mapped now, because torch's libraries alone map gigabytes.
         The limit on the address space (AS) includes shared mappings, but unmapping libraries would
-        evade it, so DATA is limited too. The kernel counts threads for each user, so they are
-        limited only if the worker has its own user.
+        evade it, so DATA is limited too. FSIZE is 0: no file can grow.
+
+        Args:
+            mapped: of this process, from ``mapped_bytes``.
+            user_threads: of this process's user, which share the limit on threads; 0 if it has its
+                own user.
         """
         # CPU time so far; large if this process had to import torch itself
         cpu_time = math.ceil(time.process_time())
@@ -51,13 +55,13 @@ class Limits:
             "CORE": (0, 0),
             # SIGXCPU at the first number, SIGKILL at the second
             "CPU": (cpu_time + self.cpu_seconds, cpu_time + self.cpu_seconds + 1),
-            "FSIZE": (self.tmp_mb * MB,) * 2,
+            "FSIZE": (0, 0),
             "NOFILE": (self.files,) * 2,
+            # several workers, and whatever else the user starts, share a limit
+            "NPROC": (user_threads + 16 * self.threads if user_threads else self.threads,) * 2,
         }
-        for name, mapped in mapped_bytes().items():
-            limits[name] = (mapped + self.memory_mb * MB,) * 2
-        if own_user:
-            limits["NPROC"] = (self.processes,) * 2
+        for name, size in mapped.items():
+            limits[name] = (size + self.memory_mb * MB,) * 2
         accepted = []
         for name, (soft, hard) in limits.items():
             try:
@@ -66,6 +70,27 @@ class Limits:
                 continue  # unknown to this platform, or already lower; the canary tests the effect
             accepted.append(name)
         return accepted
+
+
+def count_user_threads() -> int:
+    """Count the threads of this process's user, as the kernel does: also those in containers.
+
+    Below the greatest limit under which no thread starts there is no room.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    count, step = 0, 1 << 20
+    while step := step // 2:
+        try:
+            resource.setrlimit(resource.RLIMIT_NPROC, (count + step, hard))
+            thread = threading.Thread(target=int)
+            thread.start()
+            thread.join()
+        except RuntimeError:
+            count += step
+        except ValueError:  # above the hard limit
+            continue
+    resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+    return count
 
 
 def mapped_bytes() -> dict[str, int]:

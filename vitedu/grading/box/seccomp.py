@@ -2,17 +2,14 @@
 
 Role: a table of refused calls, its translation into the kernel's filter language (classic BPF), and
 ``install``. Standard library only. The filter is installed in the forked worker, because its parent
-must be able to fork.
+must be able to fork. The canary makes every refused call. The table has columns for two
+architectures; on any other ``install`` raises, and the level says so.
 
-Why no library: libseccomp's Python binding is not on PyPI, and pyseccomp is a small project that
-needs the C library too. Either would have to be inside the box on every machine. The part that is
-needed is fifteen lines of assembly, tested by making every refused call. The table has columns for
-two architectures; on any other ``install`` raises, and the level says so.
-
-Why no list of allowed calls: torch, OpenMP and libc differ too much between versions. Refused are
-calls that make a process, a connection or a namespace, affect another process, hold memory outside
-the address space, or belong to a large and rarely used part of the kernel. Calls newer than the
-table fail with ENOSYS, as on an older kernel.
+Why no library: libseccomp's Python binding is not on PyPI, and would have to be inside the box on
+every machine. Why no list of allowed calls: torch, OpenMP and libc differ too much between
+versions. Refused are calls that make a process, a connection or a namespace, affect another process
+or a file outside, hold memory outside the address space, or belong to a large and rarely used part
+of the kernel. Calls newer than the table fail with ENOSYS, as on an older kernel.
 
 Reference: the manual page of seccomp; the call numbers of arch/x86 and include/uapi/asm-generic of
 Linux.
@@ -22,6 +19,7 @@ import ctypes
 import functools
 import os
 import struct
+from typing import Any
 
 from vitedu.grading.box.linux import call
 
@@ -43,7 +41,11 @@ rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240, pidfd_send_signal 424 424, p
 pidfd_getfd 438 438, process_madvise 440 440, process_mrelease 448 448, setpriority 141 140,
 ioprio_set 251 30, migrate_pages 256 238, move_pages 279 239, sched_setaffinity 203 122,
 sched_setscheduler 144 119, sched_setparam 142 118, sched_setattr 314 274
-# modes, owners and times of files, which Landlock leaves free
+# its own user, which counts its threads
+setuid 105 146, setgid 106 144, setreuid 113 145, setregid 114 143, setresuid 117 147,
+setresgid 119 149, setfsuid 122 151, setfsgid 123 152, setgroups 116 159, capset 126 91
+# modes, owners and times of files, which Landlock leaves free; lengths, before Linux 6.2
+truncate 76 45, inotify_add_watch 254 27, fanotify_init 300 262,
 chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 -, fchown 93 55,
 lchown 94 -, fchownat 260 54, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88,
 setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14, lremovexattr 198 15,
@@ -54,7 +56,8 @@ semget 64 190, semctl 66 191, msgget 68 186, msgsnd 69 189, msgctl 71 187, mq_op
 # namespaces and mounts
 unshare 272 97, setns 308 268, mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51,
 open_tree 428 428, move_mount 429 429, fsopen 430 430, fsconfig 431 431, fsmount 432 432,
-fspick 433 433, mount_setattr 442 442, name_to_handle_at 303 264, open_by_handle_at 304 265
+fspick 433 433, mount_setattr 442 442, name_to_handle_at 303 264, open_by_handle_at 304 265,
+statmount 457 457, listmount 458 458
 # large parts of the kernel that no answer needs
 bpf 321 280, perf_event_open 298 241, userfaultfd 323 282, io_uring_setup 425 425,
 io_uring_enter 426 426, io_uring_register 427 427, add_key 248 217, request_key 249 218,
@@ -71,19 +74,33 @@ REFUSED_CALLS = {
     for name, x86, arm in map(str.split, row.rstrip(",").split(","))
 }
 
-CLONE, CLONE3 = (56, 220), (435, 435)
-KILL, TGKILL, PRLIMIT, FCNTL, PRCTL = (62, 129), (234, 131), (302, 261), (72, 25), (157, 167)
-MMAP = (9, 222)
-THREAD = 0x00010000  # the flag of clone that makes a thread instead of a process
-OWNER_COMMANDS = (8, 15)  # of fcntl: they make the kernel send signals to another process
-DEATH_SIGNAL = 1  # of prctl: it could be reset to outlive the parent
-ANONYMOUS_SHARED = 0x21  # of mmap: memory that does not count as this process's data
-
-LOAD, AND, EQUAL, ABOVE, ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x25, 0x45, 0x06
-KILL_PROCESS, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-# offsets of the call, the architecture and the arguments in the data of the filter
-NUMBER, ARCHITECTURE, FIRST, SECOND, FOURTH = 0, 4, 16, 24, 40
+# Decided by a pointer to a structure, which no filter can read. Libraries then use an older call.
+OLD_FORM = {"clone3": (435, 435), "openat2": (437, 437)}
+PID = "pid"  # the number of the filtered process, the only one that it may signal
+NUMBER, ARCHITECTURE, FIRST, SECOND, THIRD, FOURTH = 0, 4, 16, 24, 32, 40  # places in a call's data
 ALL_BITS = 0xFFFFFFFF
+# Calls that an argument decides: (numbers, place of the argument, its bits that count, values,
+# whether exactly these are allowed or refused)
+DECIDED: dict[str, tuple[Any, int, int, list, bool]] = {
+    # threads, but no processes
+    "clone": ((56, 220), FIRST, 0x10000, [0x10000], True),
+    "kill": ((62, 129), FIRST, ALL_BITS, [PID], True),
+    "tgkill": ((234, 131), FIRST, ALL_BITS, [PID], True),
+    "prlimit64": ((302, 261), FIRST, ALL_BITS, [0, PID], True),
+    # signals to another process (8, 15); a lease, which blocks others that open the file (1024)
+    "fcntl": ((72, 25), SECOND, ALL_BITS, [8, 15, 1024, 1026], False),
+    "prctl": ((157, 167), FIRST, ALL_BITS, [1], False),  # to outlive the parent
+    # reading that truncates, before Linux 6.2
+    "open": ((2, None), SECOND, 0x203, [0x200], False),
+    "openat": ((257, 56), THIRD, 0x203, [0x200], False),
+    # attributes of files; terminals, to which the harmless ones belong, are not in the box
+    "ioctl": ((16, 29), SECOND, 0xFF00, [0x5400], True),
+    # memory that does not count as this process's data: shared (0x21) or growing down (0x100)
+    "mmap": ((9, 222), FOURTH, 0x121, [0x21, 0x100, 0x101, 0x120, 0x121], False),
+}
+
+LOAD, AND, EQUAL, ABOVE, RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
+KILL_PROCESS, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 ANY_PID = b"pid?"  # no process has this number
 
 
@@ -106,16 +123,6 @@ def assemble_filter(machine: str, pid: int) -> bytes:
     def add(code, operand, if_true=0, if_false=0):
         lines.append((code, if_true, if_false, operand))
 
-    def check(numbers, offset, code, values, match, other, mask=ALL_BITS):
-        """Decide a call by an argument: ``match`` for one of the values, else ``other``."""
-        add(EQUAL, numbers[column], 0, len(values) + 4)
-        add(LOAD, offset)
-        add(AND, mask)
-        for i, value in enumerate(values):
-            add(code, value, len(values) - i)  # if true: skip the other values and the next line
-        add(RETURN, other)
-        add(RETURN, match)
-
     refusal = ERROR | EPERM
     add(LOAD, ARCHITECTURE)
     add(EQUAL, architecture, 1, 0)
@@ -123,19 +130,22 @@ def assemble_filter(machine: str, pid: int) -> bytes:
     add(LOAD, NUMBER)
     add(ABOVE, NEWEST, 0, 1)  # includes the x32 calls of x86-64
     add(RETURN, ERROR | ENOSYS)
-    add(EQUAL, CLONE3[column], 0, 1)
-    add(RETURN, ERROR | ENOSYS)  # libc then uses clone, whose flags the filter can read
-    for numbers in REFUSED_CALLS.values():
+    simple: list[tuple[Any, int]] = [(pair, ERROR | ENOSYS) for pair in OLD_FORM.values()]
+    simple += [(numbers, refusal) for numbers in REFUSED_CALLS.values()]
+    for numbers, verdict in simple:
         if numbers[column] is not None:
             add(EQUAL, numbers[column], 0, 1)
-            add(RETURN, refusal)
-    check(CLONE, FIRST, ANY_BIT, [THREAD], ALLOW, refusal)
-    check(KILL, FIRST, EQUAL, [pid], ALLOW, refusal)
-    check(TGKILL, FIRST, EQUAL, [pid], ALLOW, refusal)
-    check(PRLIMIT, FIRST, EQUAL, [0, pid], ALLOW, refusal)
-    check(FCNTL, SECOND, EQUAL, OWNER_COMMANDS, refusal, ALLOW)
-    check(PRCTL, FIRST, EQUAL, [DEATH_SIGNAL], refusal, ALLOW)
-    check(MMAP, FOURTH, EQUAL, [ANONYMOUS_SHARED], refusal, ALLOW, mask=ANONYMOUS_SHARED)
+            add(RETURN, verdict)
+    for numbers, place, mask, values, are_allowed in DECIDED.values():
+        if numbers[column] is None:
+            continue
+        add(EQUAL, numbers[column], 0, len(values) + 4)
+        add(LOAD, place)
+        add(AND, mask)
+        for i, value in enumerate(values):  # if equal: skip the other values and the next line
+            add(EQUAL, pid if value == PID else value, len(values) - i)
+        add(RETURN, refusal if are_allowed else ALLOW)
+        add(RETURN, ALLOW if are_allowed else refusal)
     add(RETURN, ALLOW)
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 

@@ -15,7 +15,7 @@ Forbidden kernels are therefore replaced in torch itself before student code is 
 covers other threads and calls outside of torch's modes. Three ways around it remain, and the scan
 of the source looks for them: kernels that torch itself needs (``_ESSENTIAL``), which the probes
 watch while making parameters is refused; the same operation in another library, of which the known
-ones are hidden (``isolation_methods.SOLUTION_LIBRARIES``); and a copy of torch's Python text.
+ones are hidden (``launch.SOLUTION_LIBRARIES``); and a copy of torch's Python text.
 """
 
 import contextlib

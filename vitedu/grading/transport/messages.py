@@ -2,11 +2,12 @@
 
 Role: writes and reads cases (only what an answer may know), what an answer is, values and
 observations. Data from a worker is read strictly: known fields of the right type, short clean
-texts, few and small tensors; anything else is a ``WireError``. The content is still not trusted,
-because student code ran in the process that wrote it. Imports the standard library, numpy and torch
-only.
+texts, few and small tensors; anything else is a ``WireError``, which every ``read`` may raise. The
+content is still not trusted, because student code ran in the process that wrote it. Imports the
+standard library, numpy and torch only.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -35,8 +36,6 @@ _DEFAULTS = vars(Case(""))
 
 _GROUPS = ("arrays", "draws", "gradients")  # the fields of an observation that hold tensors
 _WORDS = ("types", "devices", "facts", "effects")  # the fields that map names to texts
-_KEYS = {"tensors", "parameters", "modified", "detached", "gradient_error", "seconds", "error"}
-_KEYS |= {"operations", "printed", "undecided", *_WORDS}
 
 
 # --- cases --------------------------------------------------------------------------------------
@@ -69,19 +68,12 @@ def write_answer_info(info: AnswerInfo) -> dict:
 
 
 def read_answer_info(data: Any) -> AnswerInfo:
-    """Read what an answer is, as a worker sent it.
-
-    Raises:
-        WireError: the data has another form.
-    """
-    data = _dict(data, {field.name for field in fields(AnswerInfo)})
-    flags = {key: _flag(data[key]) for key in ("is_empty", "is_class", "is_layer", "is_callable")}
-    return AnswerInfo(
-        **flags,
-        kind=clean(data["kind"], WORD),
-        signature=clean(data["signature"], TEXT),
-        refusals=tuple(clean(text, NAME) for text in _list(data["refusals"], MAX_LIST)),
+    """Read what an answer is, as a worker sent it."""
+    readers: dict[str, Any] = dict.fromkeys(
+        ("is_empty", "is_class", "is_layer", "is_callable"), _flag
     )
+    readers |= {"kind": _text(WORD), "signature": _text(TEXT), "refusals": _list(_text(NAME))}
+    return AnswerInfo(**_fields(data, readers))
 
 
 def write_plain(plain: PlainValue) -> dict:
@@ -94,14 +86,10 @@ def write_plain(plain: PlainValue) -> dict:
 
 
 def read_plain(data: Any) -> PlainValue:
-    """Read a value that a worker sent: numbers, strings, booleans and tuples of them.
-
-    Raises:
-        WireError: the data has another form.
-    """
-    data = _dict(data, {field.name for field in fields(PlainValue)})
-    value, kind = _short(Reader().read(data["value"])), clean(data["kind"], WORD)
-    return PlainValue(value, _flag(data["is_empty"]), _flag(data["is_known"]), kind)
+    """Read a value that a worker sent: numbers, strings, booleans and tuples of them."""
+    readers: dict[str, Any] = {"is_empty": _flag, "is_known": _flag, "kind": _text(WORD)}
+    readers["value"] = lambda value: _short(Reader().read(value))
+    return PlainValue(**_fields(data, readers))
 
 
 def _short(value: Any) -> Any:
@@ -114,7 +102,7 @@ def _short(value: Any) -> Any:
     raise WireError(f"a {type(value).__name__} of this size is no value of an exercise.")
 
 
-# --- loading ------------------------------------------------------------------------------------
+# --- loading and errors -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -136,25 +124,40 @@ def write_load_result(result: LoadResult) -> dict:
 
 
 def read_load_result(data: Any) -> LoadResult:
-    """Read a ``LoadResult`` that a worker sent.
+    """Read a ``LoadResult`` that a worker sent."""
+    readers: dict[str, Any] = {"is_defined": _flag, "timed_out": _flag, "trouble": read_trouble}
+    readers["failures"] = _list(_tuple(_list(_text(NAME)), _text(TEXT), _text(NAME)))
+    return LoadResult(**_fields(data, {**readers, "printed": _text(TEXT)}))
 
-    Raises:
-        WireError: the data has another form.
-    """
-    data = _dict(data, {field.name for field in fields(LoadResult)})
-    failures = []
-    for item in _list(data["failures"], MAX_LIST):
-        if len(_list(item, 3)) != 3:
-            raise WireError("a lost statement has names, a reason and an origin.")
-        names = tuple(clean(name, NAME) for name in _list(item[0], MAX_LIST))
-        failures.append((names, clean(item[1], TEXT), clean(item[2], NAME)))
-    return LoadResult(
-        is_defined=_flag(data["is_defined"]),
-        trouble=read_trouble(data["trouble"]),
-        timed_out=_flag(data["timed_out"]),
-        failures=tuple(failures),
-        printed=clean(data["printed"], TEXT),
-    )
+
+def write_trouble(error: RaisedError | None) -> dict | None:
+    """Write an error, or None."""
+    if error is None:
+        return None
+    location, mismatch = error.location and list(error.location), error.device_mismatch.value
+    changes = {"kinds": list(error.kinds), "location": location, "device_mismatch": mismatch}
+    return {**vars(error), **changes}
+
+
+def read_trouble(data: Any) -> RaisedError | None:
+    """Read an error, or None."""
+    if data is None:
+        return None
+    readers: dict[str, Any] = {
+        "kind": _text(WORD),
+        "kinds": _list(_text(WORD), 50),
+        "message": _text(TEXT),
+    }
+    place = _tuple(lambda line: int(_number(line, 10**6, int)), _text(NAME))
+    readers |= {"location": lambda data: data if data is None else place(data)}
+    readers |= {"raised_by_student": _flag, "device_mismatch": _device_mismatch}
+    return RaisedError(**_fields(data, readers))
+
+
+def _device_mismatch(data: Any) -> DeviceMismatch:
+    if data not in [kind.value for kind in DeviceMismatch]:
+        raise WireError("there is no such clash of devices.")
+    return DeviceMismatch(data)
 
 
 # --- observations -------------------------------------------------------------------------------
@@ -176,11 +179,9 @@ def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
                 words = str(array.dtype) if is_rare else f"shape {tuple(array.shape)}"
                 types[name] = f"tensor of {words}"
     data = {
+        **{kind: [list(pair) for pair in getattr(seen, kind).items()] for kind in _WORDS},
         "tensors": names,
         "types": [list(pair) for pair in types.items()],
-        "devices": [list(pair) for pair in seen.devices.items()],
-        "facts": [list(pair) for pair in seen.facts.items()],
-        "effects": [list(pair) for pair in seen.effects.items()],
         "parameters": {kind: list(who) for kind, who in vars(seen.parameters).items()},
         "modified": list(seen.modified),
         "detached": seen.detached,
@@ -195,15 +196,11 @@ def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
 
 
 def read_observations(data: Any, tensors: list[torch.Tensor], limit: int) -> list[Observation]:
-    """Read the observations of one reply, at least one and at most ``limit``.
-
-    Raises:
-        WireError: the data has another form.
-    """
+    """Read the observations of one reply, at least one and at most ``limit``."""
     observations, start = [], 0
-    for item in _list(data, limit):
+    for item in _items(data, limit):
         names = item.get("tensors") if isinstance(item, dict) else None
-        end = start + len(_list(names, MAX_LIST))
+        end = start + len(_items(names, MAX_LIST))
         observations.append(read_observation(item, tensors[start:end]))
         start = end
     if not observations or start != len(tensors):
@@ -212,13 +209,9 @@ def read_observations(data: Any, tensors: list[torch.Tensor], limit: int) -> lis
 
 
 def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
-    """Read an observation that a worker sent. ``is_read`` is not sent: only the judge sets it.
-
-    Raises:
-        WireError: the data has another form.
-    """
-    data = _dict(data, _KEYS)
-    names = [_pair(item) for item in _list(data["tensors"], MAX_LIST)]
+    """Read an observation that a worker sent. ``is_read`` is not sent: only the judge sets it."""
+    seen = _fields(data, _OBSERVATION)
+    names = seen.pop("tensors")
     if len(names) != len(tensors) or len(set(names)) != len(names):
         raise WireError(f"{len(names)} names for {len(tensors)} arrays.")
     if any(x.numel() * x.element_size() > MAX_ARRAY for x in tensors):
@@ -228,95 +221,66 @@ def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
         if group not in groups:
             raise WireError(f"there is no such group of tensors: {group[:WORD]!r}.")
         groups[group][name] = tensor
-    words: dict[str, Any] = {
-        key: dict(_pair(item) for item in _list(data[key], MAX_LIST)) for key in _WORDS
-    }
-    parameters = _dict(data["parameters"], {field.name for field in fields(Parameters)})
-    seconds = data["seconds"]
-    if type(seconds) not in (int, float) or not 0 <= seconds < 1e6:
-        raise WireError("a time limit is a number of seconds.")
-    return Observation(
-        **groups,
-        **words,
-        parameters=Parameters(**{kind: _names(who) for kind, who in parameters.items()}),
-        modified=_names(data["modified"]),
-        detached=_flag(data["detached"]),
-        gradient_error=clean(data["gradient_error"], FACT),
-        seconds=seconds,
-        error=read_trouble(data["error"]),
-        operations=frozenset(clean(x, NAME) for x in _list(data["operations"], MAX_OPERATIONS)),
-        printed=clean(data["printed"], TEXT),
-        undecided=_flag(data["undecided"]),
-    )
+    return Observation(**{**seen, **{key: dict(seen[key]) for key in _WORDS}}, **groups)
 
 
-def _pair(item: Any) -> tuple[str, str]:
-    """Read a name and its text."""
-    if not isinstance(item, list) or len(item) != 2:
-        raise WireError("expected a name and a text.")
-    return clean(item[0], NAME), clean(item[1], FACT)
+# --- strict reading: each returns a value of the right type or raises ``WireError`` -------------
 
 
-def _names(data: Any) -> tuple[str, ...]:
-    return tuple(clean(word, NAME) for word in _list(data, MAX_LIST))
+def _fields(data: Any, readers: dict[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    if not isinstance(data, dict) or set(data) != set(readers):
+        raise WireError(f"expected the keys {', '.join(sorted(readers))}.")
+    return {key: read(data[key]) for key, read in readers.items()}
 
 
-def write_trouble(error: RaisedError | None) -> dict | None:
-    """Write an error, or None."""
-    if error is None:
-        return None
-    location, mismatch = error.location and list(error.location), error.device_mismatch.value
-    changes = {"kinds": list(error.kinds), "location": location, "device_mismatch": mismatch}
-    return {**vars(error), **changes}
+def _list(read: Callable[[Any], Any], limit: int = MAX_LIST) -> Callable[[Any], tuple]:
+    return lambda data: tuple(read(item) for item in _items(data, limit))
 
 
-def read_trouble(data: Any) -> RaisedError | None:
-    """Read an error, or None.
+def _tuple(*readers: Callable[[Any], Any]) -> Callable[[Any], tuple]:
+    def read_all(data):
+        if len(_items(data, len(readers))) != len(readers):
+            raise WireError(f"expected a list of {len(readers)}.")
+        return tuple(read(item) for read, item in zip(readers, data, strict=True))
 
-    Raises:
-        WireError: the data has another form.
-    """
-    if data is None:
-        return None
-    data = _dict(data, {field.name for field in fields(RaisedError)})
-    location = data["location"]
-    if location is not None:
-        number, line = location if len(_list(location, 2)) == 2 else (None, None)
-        if type(number) is not int or not 0 <= number < 10**6:
-            raise WireError("a place is a line number and the line.")
-        location = number, clean(line, NAME)
-    return RaisedError(
-        kind=clean(data["kind"], WORD),
-        kinds=tuple(clean(kind, WORD) for kind in _list(data["kinds"], 50)),
-        message=clean(data["message"], TEXT),
-        location=location,
-        raised_by_student=_flag(data["raised_by_student"]),
-        device_mismatch=_device_mismatch(data["device_mismatch"]),
-    )
+    return read_all
 
 
-def _device_mismatch(data: Any) -> DeviceMismatch:
-    if data not in [kind.value for kind in DeviceMismatch]:
-        raise WireError("there is no such clash of devices.")
-    return DeviceMismatch(data)
-
-
-# --- strict reading -----------------------------------------------------------------------------
-
-
-def _dict(data: Any, keys: set[str]) -> dict:
-    if not isinstance(data, dict) or set(data) != keys:
-        raise WireError(f"expected the keys {', '.join(sorted(keys))}.")
-    return data
-
-
-def _list(data: Any, limit: int) -> list:
+def _items(data: Any, limit: int) -> list:
     if not isinstance(data, list) or len(data) > limit:
         raise WireError(f"expected a list of at most {limit}.")
     return data
 
 
+def _text(limit: int) -> Callable[[Any], str]:
+    return lambda data: clean(data, limit)
+
+
 def _flag(data: Any) -> bool:
-    if type(data) is not bool:
+    if not isinstance(data, bool):
         raise WireError("expected true or false.")
     return data
+
+
+def _number(data: Any, limit: float, *types: type) -> float:
+    if type(data) not in types or not 0 <= data < limit:
+        raise WireError(f"expected a number below {limit:g}.")
+    return data
+
+
+_PAIRS = _list(_tuple(_text(NAME), _text(FACT)))
+_NAMES = _list(_text(NAME))
+_OPERATIONS = _list(_text(NAME), MAX_OPERATIONS)
+_PARAMETERS = dict.fromkeys([field.name for field in fields(Parameters)], _NAMES)
+_OBSERVATION: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("tensors", *_WORDS), _PAIRS),
+    "parameters": lambda data: Parameters(**_fields(data, _PARAMETERS)),
+    "modified": _NAMES,
+    "detached": _flag,
+    "gradient_error": _text(FACT),
+    "seconds": lambda data: _number(data, 1e6, int, float),
+    "error": read_trouble,
+    "operations": lambda data: frozenset(_OPERATIONS(data)),
+    "printed": _text(TEXT),
+    "undecided": _flag,
+}

