@@ -87,8 +87,7 @@ def softmax_with_typing_error(x, dim=-1):
 
 
 def softmax_of_a_pair(x, dim=-1):
-    exps = (x - x.max(dim, keepdim=True)).exp()
-    return exps / exps.sum(dim, keepdim=True)
+    return (x - x.max(dim, keepdim=True)).exp()
 
 
 def softmax_of_unknown(x, dim=-1):
