@@ -15,13 +15,14 @@ import json
 import threading
 import time
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from vitedu.exercises import find
+from vitedu.grading.box.names import Statement
 from vitedu.grading.fingerprint import versions
-from vitedu.grading.grades import Answer, Flag, Submission, SubmissionGrade
+from vitedu.grading.grades import Answer, Flag, Program, Submission, SubmissionGrade
 from vitedu.grading.intake.extraction import Extraction
 from vitedu.grading.student import grade_submission, not_gradable, real_parts
 
@@ -136,11 +137,16 @@ class Unfit(Exception):
 
 def pack_submission(submission: Submission, found: Extraction, exercises, how: dict) -> bytes:
     """Write all that a worker needs as JSON: answers as text, without the notebooks' outputs."""
-    answers = [asdict(found.answers[e.id]) for e in exercises if e.id in found.answers]
+    chosen = [found.answers[e.id] for e in exercises if e.id in found.answers]
+    programs = [answer.program for answer in chosen if answer.program]
+    spaces = programs[0].spaces if programs else {}  # all answers share them, so they go once
+    bare = [p and replace(p, spaces={}) for p in (answer.program for answer in chosen)]
+    answers = [asdict(replace(a, program=p)) for a, p in zip(chosen, bare, strict=True)]
     head = {"exercises": [exercise.id for exercise in exercises], "how": how}
     names = [path.name for path in submission.files]
     head["submission"] = [submission.student, names, submission.identity]
     head["found"] = [answers, found.problems, [asdict(flag) for flag in found.flags]]
+    head["spaces"] = [[name, list(places.items())] for name, places in spaces.items()]
     return json.dumps(head).encode()
 
 
@@ -149,8 +155,15 @@ def unpack_submission(task: bytes) -> tuple[Submission, Extraction, dict[str, An
     head = json.loads(task)
     (student, names, identity), (answers, problems, flags) = head["submission"], head["found"]
     found = Extraction({}, {id: tuple(p) for id, p in problems.items()}, [Flag(**f) for f in flags])
+    spaces = {
+        name: {place: Statement(*statement) for place, statement in places}
+        for name, places in head["spaces"]
+    }
     for each in answers:
-        each |= {"flags": tuple(Flag(**f) for f in each["flags"]), "bound": tuple(each["bound"])}
+        each["flags"] = tuple(Flag(**f) for f in each["flags"])
+        if each["program"]:
+            targets = [tuple(target) for target in each["program"]["targets"]]
+            each["program"] = Program(**each["program"] | {"spaces": spaces, "targets": targets})
         found.answers[each["exercise"]] = Answer(**each)
     return Submission(student, tuple(map(Path, names)), identity), found, head
 
