@@ -1,9 +1,4 @@
-"""Grade the honest notebooks as one class, and print what each loses.
-
-PYTHONPATH=tests python -m honest                 # grade them
-PYTHONPATH=tests python -m honest --run           # first show that their answers are right
-PYTHONPATH=tests python -m honest own_helpers     # only those whose names begin so
-"""
+"""``make honest``: grade honest notebooks as one class, and print what each loses."""
 
 import argparse
 import sys
@@ -32,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
         verdicts = grade(chosen, args.out or Path(folder))
     for verdict in verdicts:
         print(f"{verdict.student:34}{verdict.word:6}{' '.join(verdict.exercises)}")
-        for line in verdict.reasons:
+        for line in [*verdict.reasons, *verdict.accusations]:
             print(f"    {line}")
     counts = Counter(verdict.word for verdict in verdicts)
     print(", ".join(f"{counts[word]} {word}" for word in ("full", "open", "below")))

@@ -6,9 +6,10 @@ from pathlib import Path
 from honest import Student, hand_in
 from vitedu.exercises import EXERCISES
 from vitedu.grading.batch import grade_class
-from vitedu.grading.grades import NOT_GRADABLE, ExerciseGrade
+from vitedu.grading.grades import NOT_GRADABLE, ExerciseGrade, Flag, SubmissionGrade
 
 SEED = 5
+ACCUSING = {"dangerous", "forbidden_name", "like_reference", "similar"}  # kinds of flags
 
 
 @dataclass(frozen=True)
@@ -20,30 +21,34 @@ class Verdict:
     word: str  # full, open, below: the worst of the exercises
     reasons: list[str]  # a line an exercise that is not full
     is_fair: bool
+    accusations: list[str]  # flags that make a person look for a cheat
 
 
 def grade(handed_in: list[Student], folder: Path) -> list[Verdict]:
     """Hand in, grade every exercise that anybody answered, and judge the grader."""
     hand_in(folder / "in", handed_in)
     answered = {id for student in handed_in for id in student.exercises}
-    found = {}
+    found, class_flags = {}, {}
 
     def on_finish(store, outcome, chosen):
         found.update({name: store.load(name) for name in outcome.students})
+        class_flags.update(outcome.class_flags)
 
     ids = [exercise.id for exercise in EXERCISES if exercise.id in answered]
     options = {"exercises": ids, "seed": SEED, "allow_unsafe": True, "on_finish": on_finish}
     grade_class(folder / "in", folder / "out", **options)
-    return [_verdict(student, found[student.name]) for student in handed_in]
+    return [_verdict(s, found[s.name], class_flags.get(s.name, [])) for s in handed_in]
 
 
-def _verdict(student: Student, graded) -> Verdict:
+def _verdict(student: Student, graded: SubmissionGrade, class_flags: list[Flag]) -> Verdict:
     grades = [each for each in graded.exercises if each.exercise in student.exercises]
     words = {each.exercise: _word(each) for each in grades}
     worst = next(word for word in ("below", "open", "full") if word in words.values())
     reasons = [_reason(each) for each in grades if words[each.exercise] != "full"]
     is_fair = worst in (student.verdict, "full")
-    return Verdict(student.name, student.exercises, worst, reasons, is_fair)
+    flags = [*class_flags, *(flag for each in graded.exercises for flag in each.flags)]
+    accusations = [f"{flag.kind}: {flag.message}" for flag in flags if flag.kind in ACCUSING]
+    return Verdict(student.name, student.exercises, worst, reasons, is_fair, accusations)
 
 
 def _word(graded: ExerciseGrade) -> str:
