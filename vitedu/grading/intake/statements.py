@@ -17,7 +17,7 @@ MAX_SOURCE = 100_000  # characters of a cell
 # characters of a submission; parsing takes up to 200 bytes for each; the course has 80,000
 MAX_CODE = 500_000
 MAX_STATEMENTS = 20_000  # of a notebook, to limit memory; the course's notebooks have 400
-MAX_HINT = 60  # characters of a type hint that are read
+MAX_HINT = 200  # characters of a text with code, such as a type hint, that are read
 MAX_MAGICS = 60  # lines of a cell in IPython's own syntax
 MAX_MAGIC_LINE = 2_000  # characters
 PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}  # cells of Python code
@@ -200,7 +200,7 @@ def _read_import(node: ast.Import | ast.ImportFrom, cell: int, line: int) -> Sta
 
 
 def names_read(node: ast.stmt) -> set[str]:
-    """Return the global names that a statement may read, also in type hints that are texts.
+    """Return the global names that a statement may read, also in texts with code, such as type hints.
 
     Example:
         >>> sorted(names_read(ast.parse("def f(x: 'A'): return x.b + c").body[0]))
@@ -212,9 +212,12 @@ def names_read(node: ast.stmt) -> set[str]:
         return set()
     names = global_loads(code, inner=True)
     for inner in ast.walk(node):
-        for hint in (getattr(inner, "annotation", None), getattr(inner, "returns", None)):
-            if isinstance(hint, ast.Constant) and isinstance(hint.value, str):
-                names.update(_WORD.findall(hint.value[:MAX_HINT]))
+        texts = [getattr(inner, "annotation", None), getattr(inner, "returns", None)]
+        if isinstance(inner, ast.Call) and _last_name(inner.func) in ("eval", "exec"):
+            texts += inner.args[:1]
+        for text in texts:
+            if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                names.update(_WORD.findall(text.value[:MAX_HINT]))
     return names
 
 
