@@ -19,6 +19,7 @@ from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.box.package_view import base_files, earlier_exercises, visible_sources
 from vitedu.grading.grades import Answer
+from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.judge import grade_answer
 from vitedu.grading.transport import wire
 from vitedu.grading.transport.literals import read_literal
@@ -55,7 +56,7 @@ def box():
 
 def grade(box, exercise, source, support=SUPPORT, runs=1, seed=SEED):
     """Grade the source of an answer."""
-    return grade_answer(Answer(exercise, source, support), seed, box, runs=runs)
+    return grade_answer(written_answer(exercise, source, support), seed, box, runs=runs)
 
 
 def in_the_notebook(exercise, source):
@@ -292,7 +293,7 @@ def test_a_real_earlier_class_serves_a_later_answer(box):
 )
 def test_a_value_that_python_folds_needs_no_process(source, state, points):
     """Nothing of it is run, so no processes can disagree; the verdict is that of the checker."""
-    result = grade_answer(Answer("stem_tokens", source), 1, None)
+    result = grade_answer(written_answer("stem_tokens", source), 1, None)
     assert (result.state, result.points, result.runs) == (state, points, 0)
 
 

@@ -20,7 +20,7 @@ from vitedu.grading import judge
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.grades import Answer
+from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.judge import grade_answer
 from vitedu.grading.transport import remote_answer
 from vitedu.grading.transport.messages import write_plain
@@ -57,7 +57,7 @@ def hurried(box):
 
 def grade(box, source, exercise="gelu", support=SUPPORT, runs=1):
     """Grade the source of an answer."""
-    return grade_answer(Answer(exercise, source, support), SEED, box, runs=runs)
+    return grade_answer(written_answer(exercise, source, support), SEED, box, runs=runs)
 
 
 @pytest.fixture(scope="module")

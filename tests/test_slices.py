@@ -55,6 +55,8 @@ DECORATED = "@add_to_class(MultiHeadAttention)\n" + FORWARD
 ITSELF = "class MultiHeadAttention(MultiHeadAttention):\n" + METHOD
 LATER = 'setattr(MultiHeadAttention, "forward", forward)'
 
+SET_UP = "def set_up():\n    global ONE\n    ONE = 1.0\n\nset_up()"
+
 # name: (exercise, cells before, the cell, cells after)
 RIGHT_ONES = {
     "star import of math": ("gelu", [MATH], WITH_ROOT, []),
@@ -68,6 +70,7 @@ RIGHT_ONES = {
     "a class decorator": (MHA, [ADD], HEADS, [DECORATED]),
     "a function that attaches": (MHA, [ATTACHES], HEADS, [FORWARD, f"attach({MHA}, forward)"]),
     "built on itself": (MHA, [HEADS], ITSELF, []),
+    "made inside a function": ("softmax", [SET_UP], WITH_ONE, []),
     "a constant below": ("softmax", [], WITH_ONE, ["ONE = 1.0"]),
     "a table below": (
         "softmax",
@@ -82,10 +85,8 @@ RIGHT_ONES = {
 }
 
 # name: (cells before, the cell, word of the detail)
-SET_UP = "def set_up():\n    global ONE\n    ONE = 1.0\n\nset_up()"
 MISSING = "import no_such_library\n\n" + WITH_ONE.replace("ONE", "no_such_library.one")
 OPEN_ONES = {
-    "made inside a function": ([SET_UP], WITH_ONE, "ONE"),
     "made by training": (["for step in range(3):\n    ONE = fit(step)"], WITH_ONE, "ONE"),
     "made in a cell that does not parse": (["ONE = 1.0\nthis is no Python"], WITH_ONE, "ONE"),
     "a star import": (["from no_such_library import *"], WITH_ONE, "no_such_library"),

@@ -84,7 +84,10 @@ class Makers:
                 return []
             return binders[below : below + 1] + [p for p in changers if p > binders[below]]
         start = end - 1
-        while start and "certain" not in self.statements[binders[start]].marks:
+        while start:
+            last = self.statements[binders[start]]
+            if "certain" in last.marks and not ("value" in last.marks and name in last.reads):
+                break  # x = x + 1 needs the one before
             start -= 1
         first = binders[start]
         return sorted({*binders[start:end], *(p for p in changers if first <= p < before)})

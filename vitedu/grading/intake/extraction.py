@@ -41,7 +41,7 @@ from vitedu.grading.intake.submissions import clean_name, notebook_of
 READ_SECONDS = 10.0
 MAX_TARGETS = 4  # definitions of an exercise that are tried
 
-_BINDS = re.compile(r"^(?:def |class |import )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
+_BINDS = re.compile(r"^(?:def |class |import |type )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
 
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -329,7 +329,6 @@ def _build_answer(
         uses=sorted(names & BY_ID.keys() - {exercise.id}),
         own={id: own[id] for id in sorted(names & own.keys() - {exercise.id})},
         bound=sorted(names & bound),
-        mentions_package=any("vitedu" in s.text for s in statements),
     )
     match = "metadata" if cell.exercise == exercise.id else "name"
     source = "\n".join(parsed.lines).strip("\n") if not parsed.module else cell.source
@@ -396,7 +395,7 @@ class _Index:
                         continue
                     done.add((space, name, before))
                     found = [(space, p) for p in self.makers[space].find(name, before)]
-                    if not found:  # from another notebook
+                    if name not in self.makers[space].binders:  # from another notebook
                         for other, makers in self.makers.items():
                             if other != space and (other, name, math.inf) not in done:
                                 done.add((other, name, math.inf))

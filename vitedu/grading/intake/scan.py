@@ -45,13 +45,17 @@ class Facts(NamedTuple):
 def scan_answer(answer: Answer) -> list[Flag]:
     """Return the flags of one answer and of what it may need. Never raises because of the text."""
     facts = [read_facts(text) for text in _texts(answer)]
-    package = set().union(*(each.package for each in facts))
+    own = set().union({"self", "cls"}, *(each.package for each in facts))
+    if program := answer.program:
+        for space, places in program.needed.items():
+            statements = [program.spaces[space][place] for place in places]
+            own |= {name for s in statements if "import" not in s.marks for name in s.binds}
     forbidden, flagged = forbidden_names(answer.exercise), flagged_names(answer.exercise)
     words = {
         written
         for each in facts
         for word, written, root in each.words
-        if word in forbidden and root not in package
+        if word in forbidden and root not in own
     }
     words |= set().union(*(each.names for each in facts)) & flagged
     risks = set().union(*(each.risks for each in facts))

@@ -139,7 +139,10 @@ class _Texts:
         """Return a part of a line; the parser counts bytes."""
         if number not in self.encoded:
             self.encoded[number] = self.lines[number - 1].encode()
-        return self.encoded[number][start:end].decode()
+        line = self.encoded[number]
+        if end is not None and line[end : end + 20].lstrip()[:1] == b"#":
+            end = None  # a comment comes along, for the lines that errors show
+        return line[start:end].decode()
 
 
 def _split_import(node: ast.stmt) -> list[ast.stmt]:
@@ -200,7 +203,7 @@ def _read_import(node: ast.Import | ast.ImportFrom, cell: int, line: int) -> Sta
 
 
 def names_read(node: ast.stmt) -> set[str]:
-    """Return the global names that a statement may read, also in texts with code, such as type hints.
+    """Return the global names that a statement may read, also in type hints that are texts.
 
     Example:
         >>> sorted(names_read(ast.parse("def f(x: 'A'): return x.b + c").body[0]))
@@ -215,6 +218,8 @@ def names_read(node: ast.stmt) -> set[str]:
         texts = [getattr(inner, "annotation", None), getattr(inner, "returns", None)]
         if isinstance(inner, ast.Call) and _last_name(inner.func) in ("eval", "exec"):
             texts += inner.args[:1]
+        if isinstance(inner, ast.Attribute) and _last_name(inner.value) == EXPORT:
+            names.add(inner.attr)
         for text in texts:
             if isinstance(text, ast.Constant) and isinstance(text.value, str):
                 names.update(_WORD.findall(text.value[:MAX_HINT]))

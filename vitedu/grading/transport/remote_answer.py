@@ -73,9 +73,7 @@ class RemoteAnswer:
                 "do": "load",
                 "name": answer.exercise,
                 "kind": find(answer.exercise).kind,
-                "modules": visible_sources(answer.exercise)
-                if used or program.mentions_package
-                else {},
+                "modules": visible_sources(answer.exercise),
                 "references": {e.id: e.module for e in used},
                 "stand_ins": list(stand_ins),
                 "own": {id: space for id, space in program.own.items() if id in passed},
