@@ -136,7 +136,9 @@ class _File:
         places = iter(sorted(own))
         for parsed in self.parsed:
             values: set[str] = set()  # bound in this cell so far
-            for node in parsed.nodes if not parsed.module else ():
+            for node, touches in zip(parsed.nodes, parsed.touches, strict=True):
+                if parsed.module:
+                    break
                 place = next(places)
                 statement = spaces[self.space][place]
                 name, passed = called_with(node)
@@ -148,7 +150,7 @@ class _File:
                     changes |= values  # their gradients
                 if "value" in statement.marks:
                     values |= binds
-                changes -= imported  # nn.init.zeros_(weight) changes no nn
+                changes -= imported & touches  # nn.init.zeros_(weight) changes no nn
                 spaces[self.space][place] = statement._replace(
                     binds=sorted(binds), changes=sorted(changes)
                 )

@@ -48,6 +48,7 @@ class ParsedCell:
 
     statements: list[Statement] = field(default_factory=list)
     nodes: list[ast.stmt] = field(default_factory=list)  # of each statement
+    touches: list[set[str]] = field(default_factory=list)  # what only its calls may change
     lines: list[str] = field(default_factory=list)  # with IPython's lines blanked
     error: str = ""
     magics: int = 0  # number of blanked lines
@@ -95,6 +96,7 @@ def parse_cell(source: str, cell: int = 1, budget: int = MAX_SOURCE) -> ParsedCe
             for part in _split_import(node):
                 result.statements.append(_read_statement(part, cell, texts, result))
                 result.nodes.append(part)
+                result.touches += [set()] if len(result.touches) < len(result.nodes) else []
     return result
 
 
@@ -164,6 +166,8 @@ def _read_statement(node: ast.stmt, cell: int, texts: _Texts, result: ParsedCell
     if isinstance(node, ast.Import | ast.ImportFrom):
         return _read_import(node, cell, line)
     facts = _Facts(node)
+    result.touches.append(facts.touches - facts.changes)
+    facts.changes |= facts.touches
     binds = []
     for name, binder in facts.binds.items():
         kind = BY_ID[name].kind if name in BY_ID else ""
@@ -231,7 +235,8 @@ class _Facts:
 
     Attributes:
         binds: name -> the statement or expression that binds it; the last one of several.
-        changes: names whose values it changes, also by a decorator or ``zero_()``.
+        changes: names whose values it changes.
+        touches: names whose values a call may change: ``w.zero_()``, ``nn.init.zeros_(w)``.
         calls: the last names of what it calls.
         has_loop: whether there is a loop in it.
     """
@@ -239,6 +244,7 @@ class _Facts:
     def __init__(self, node: ast.stmt):
         self.binds: dict[str, ast.AST] = {}
         self.changes: set[str] = set()
+        self.touches: set[str] = set()
         self.calls: set[str] = set()
         self.has_loop = False
         loops: list[tuple[set[str], set[str]]] = []
@@ -264,7 +270,7 @@ class _Facts:
             children = [(child, holder, inner) for child in ast.iter_child_nodes(node_)]
             work += reversed(children)  # in the order of the text
         for targets, iterated in reversed(loops):  # for p in model.parameters(): p.zero_()
-            if targets & self.changes:
+            if targets & (self.changes | self.touches):
                 self.changes |= iterated
 
     def read(self, node: ast.AST, holder: ast.AST, inner: bool) -> None:
@@ -292,7 +298,7 @@ class _Facts:
             if name in MUTATING_METHODS or (name.endswith("_") and not name.startswith("_")):
                 # weight.zero_(), and nn.init.zeros_(weight)
                 changed = [node.func, *(node.args[:1] if name.endswith("_") else ())]
-                self.changes |= {_root(each) for each in changed} - {""}
+                self.touches |= {_root(each) for each in changed} - {""}
         elif name in ("setattr", "delattr") and node.args:
             self.changes |= {_root(node.args[0])} - {""}
 
