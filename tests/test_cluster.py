@@ -17,11 +17,12 @@ from sound_notebook import build
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
 from vitedu.grading.adapters import cluster
-from vitedu.grading.adapters.cluster import Cluster, pack_submission, read_result, unpack_submission
+from vitedu.grading.adapters.cluster import Cluster, pack_task, read_result
 from vitedu.grading.batch import grade_class
 from vitedu.grading.fingerprint import versions
 from vitedu.grading.grades import Flag, Submission
 from vitedu.grading.intake.extraction import Extraction, written_answer
+from vitedu.grading.intake.reading import unpack_extraction, unpack_submission
 from vitedu.grading.store import Store
 from vitedu.grading.student import real_parts
 
@@ -142,9 +143,9 @@ def test_a_submission_arrives_as_it_was_sent():
     answer = replace(written_answer("patchify", "def patchify(): 'ß'", "import math"), flags=flags)
     sent = Extraction({"patchify": answer}, {"stem_tokens": ("no_cell", "")}, [Flag("oddity", "x")])
     how = {"seed": 5, "runs": 3, "polish": None}
-    task = pack_submission(SUBMISSION, sent, EXERCISES, how)
-    submission, extraction, head = unpack_submission(task)
-    assert (submission, extraction) == (SUBMISSION, sent)
+    head = json.loads(pack_task(SUBMISSION, sent, EXERCISES, how))
+    assert unpack_submission(head["submission"]) == SUBMISSION
+    assert unpack_extraction(head["found"]) == sent
     assert head["exercises"] == ["patchify", "stem_tokens"] and head["how"] == how
 
 

@@ -1,5 +1,6 @@
 """What runs in the box reaches nothing, its end has a reason, and nothing of it survives."""
 
+import errno
 import os
 import shutil
 import signal
@@ -165,6 +166,17 @@ def test_no_box_at_level_none_without_allow_unsafe(monkeypatch):
         assert word in str(caught.value)
     box = open_box(files={}, methods=("bwrap", "plain"), allow_unsafe=True)
     assert (box.level, box.events) == ("none", ["bwrap: no namespaces"])
+
+
+def test_full_temporary_folder_is_no_weakness_of_the_machine(monkeypatch):
+    """One line names the folder and the remedy, and nobody is told to grade without a box."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(isolation, "write_view", full)
+    with pytest.raises(OSError, match=r"vitedu-box-.* \(No space left on device\).*TMPDIR"):
+        open_box(files={})
 
 
 def test_best_method_is_kept_and_the_others_closed(monkeypatch):

@@ -144,6 +144,16 @@ def test_what_does_not_change_is_not_written(tmp_path):
         assert (tmp_path / "grades.csv").read_text() == "b"
 
 
+def test_a_damaged_file_is_kept_beside_the_new_one(tmp_path):
+    """A person's decisions may stand in it; the log tells of it."""
+    with Store(tmp_path) as store:
+        store.write_json("decisions.json", {"Anna": {}})
+        (tmp_path / "decisions.json").write_text('{"Anna": {')
+        assert store.load_json("decisions.json") == store.load_json("decisions.json") == {}
+        assert (tmp_path / "decisions.json.damaged").read_text() == '{"Anna": {'
+        assert "kept as decisions.json.damaged" in (tmp_path / "grader.log").read_text()
+
+
 def test_two_graders_do_not_share_a_folder(tmp_path):
     """The second says so; once the first has ended, however it ended, the folder is free."""
     code = "import sys, time; from pathlib import Path; from vitedu.grading.store import Store\n"

@@ -164,6 +164,7 @@ def test_names_become_text(tmp_path):
     """Broken bytes and control characters do not reach a report."""
     assert clean_name("a\nb\x1b[31m\u202e") == "a\ufffdb\ufffd[31m\ufffd"
     assert clean_name(os.fsdecode(b"caf\xe9")).encode("utf-8")
+    assert clean_name("half a sign \ud800").encode("utf-8")  # of a notebook's metadata
     assert clean_name("\n") == "?"
     put(tmp_path, "Zoe\u0308_01_patches.ipynb", "Zo\u00eb_02_attention.ipynb")
     assert len(found(tmp_path)["Zo\u00eb"]) == 2

@@ -13,6 +13,7 @@ from pathlib import Path
 from vitedu import __version__
 from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.grades import Submission
+from vitedu.grading.intake.notebook_file import Unreadable, open_regular
 
 # the files whose text decides a grade: what judges, the checkers, their words, the references
 SOURCES = [
@@ -41,11 +42,11 @@ def digest_files(submission: Submission) -> str:
     for path in submission.files:
         total.update(path.name.encode("utf-8", "surrogatepass") + b"\0")
         try:
-            with open(path, "rb") as file:
+            with open_regular(path) as file:
                 while block := file.read(1 << 20):
                     total.update(block)
-        except OSError as error:
-            total.update(f"unreadable: {error.errno}".encode())
+        except (OSError, Unreadable) as error:
+            total.update(f"unreadable: {getattr(error, 'errno', error)}".encode())
         total.update(b"\0")
     return total.hexdigest()
 

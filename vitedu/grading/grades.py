@@ -67,6 +67,7 @@ class Answer:
     flags: tuple[Flag, ...] = ()
     cell: int = 0  # number of its cell in the notebook, from 1
     program: Program | None = None  # None: the cell has no statement that defines it
+    runs: tuple[int, ...] = ()  # what ``similarity`` compares, as numbers
 
 
 @dataclass(frozen=True)

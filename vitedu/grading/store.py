@@ -6,12 +6,13 @@ what a grade is, ``pages`` writes reports, and ``vitedu.files`` replaces a file 
 
 import hashlib
 import json
+import os
 import re
 import secrets
 import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from vitedu.files import UNFINISHED, file_lock, write_whole
@@ -132,12 +133,20 @@ class Store:
         self._replace(path, content)
 
     def load_json(self, name: str) -> dict:
-        """Read a JSON object; an empty dict if there is no valid one."""
+        """Read a JSON object; an empty dict if there is none. A damaged file is kept beside it."""
+        path = self.out / name
         try:
-            data = json.loads((self.out / name).read_bytes())
-        except (OSError, ValueError, RecursionError):
+            data = json.loads(path.read_bytes())
+        except OSError:
             return {}
-        return data if isinstance(data, dict) else {}
+        except (ValueError, RecursionError):
+            data = None
+        if isinstance(data, dict):
+            return data
+        with suppress(OSError):  # what a person decided may stand in it
+            os.replace(path, f"{path}.damaged")
+            self.log(f"{name} is no JSON object; it is kept as {name}.damaged")
+        return {}
 
     def write_json(self, name: str, data: dict) -> None:
         """Write a JSON object; see ``write``."""

@@ -15,15 +15,19 @@ import json
 import threading
 import time
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from vitedu.exercises import find
-from vitedu.grading.box.names import Statement
 from vitedu.grading.fingerprint import versions
-from vitedu.grading.grades import Answer, Flag, Program, Submission, SubmissionGrade
+from vitedu.grading.grades import Submission, SubmissionGrade
 from vitedu.grading.intake.extraction import Extraction
+from vitedu.grading.intake.reading import (
+    pack_extraction,
+    pack_submission,
+    unpack_extraction,
+    unpack_submission,
+)
 from vitedu.grading.student import grade_submission, not_gradable, real_parts
 
 CONNECT_SECONDS = 20.0  # until the scheduler must answer
@@ -79,7 +83,7 @@ class Cluster(AbstractContextManager):
                 submission, exercises, parts, box, seed=seed, runs=runs, polish=polish, log=log
             )
         how = {"seed": seed, "runs": runs, "polish": polish}
-        task, trouble = pack_submission(submission, extraction, exercises, how), ""
+        task, trouble = pack_task(submission, extraction, exercises, how), ""
         for _ in range(ATTEMPTS):
             try:
                 grade, lines = read_result(self.result(task), submission, exercises, seed)
@@ -135,37 +139,13 @@ class Unfit(Exception):
     """This worker must not grade: its versions differ, or it cannot isolate answers."""
 
 
-def pack_submission(submission: Submission, found: Extraction, exercises, how: dict) -> bytes:
+def pack_task(submission: Submission, found: Extraction, exercises, how: dict) -> bytes:
     """Write all that a worker needs as JSON: answers as text, without the notebooks' outputs."""
-    chosen = [found.answers[e.id] for e in exercises if e.id in found.answers]
-    programs = [answer.program for answer in chosen if answer.program]
-    spaces = programs[0].spaces if programs else {}  # all answers share them, so they go once
-    bare = [p and replace(p, spaces={}) for p in (answer.program for answer in chosen)]
-    answers = [asdict(replace(a, program=p)) for a, p in zip(chosen, bare, strict=True)]
-    head = {"exercises": [exercise.id for exercise in exercises], "how": how}
-    names = [path.name for path in submission.files]
-    head["submission"] = [submission.student, names, submission.identity]
-    head["found"] = [answers, found.problems, [asdict(flag) for flag in found.flags]]
-    head["spaces"] = [[name, list(places.items())] for name, places in spaces.items()]
-    return json.dumps(head).encode()
-
-
-def unpack_submission(task: bytes) -> tuple[Submission, Extraction, dict[str, Any]]:
-    """Read what ``pack_submission`` wrote: the submission, its answers, and the whole JSON data."""
-    head = json.loads(task)
-    (student, names, identity), (answers, problems, flags) = head["submission"], head["found"]
-    found = Extraction({}, {id: tuple(p) for id, p in problems.items()}, [Flag(**f) for f in flags])
-    spaces = {
-        name: {place: Statement(*statement) for place, statement in places}
-        for name, places in head["spaces"]
-    }
-    for each in answers:
-        each["flags"] = tuple(Flag(**f) for f in each["flags"])
-        if each["program"]:
-            targets = [tuple(target) for target in each["program"]["targets"]]
-            each["program"] = Program(**each["program"] | {"spaces": spaces, "targets": targets})
-        found.answers[each["exercise"]] = Answer(**each)
-    return Submission(student, tuple(map(Path, names)), identity), found, head
+    ids = [exercise.id for exercise in exercises]
+    found = replace(found, answers={id: found.answers[id] for id in ids if id in found.answers})
+    named = replace(submission, files=tuple(Path(path.name) for path in submission.files))
+    task = {"submission": pack_submission(named), "found": pack_extraction(found)}
+    return json.dumps({**task, "exercises": ids, "how": how}).encode()
 
 
 def read_result(result: bytes, submission: Submission, exercises, seed: int) -> tuple:
@@ -209,7 +189,8 @@ def grade_bytes(task: bytes | None, wanted: dict[str, str], allow_unsafe: bool) 
         raise Unfit("its box isolates nothing; --allow-unsafe grades all the same")
     if task is None:
         return box.level.encode()
-    submission, found, head = unpack_submission(task)
+    head = json.loads(task)
+    submission, found = unpack_submission(head["submission"]), unpack_extraction(head["found"])
     how = head["how"] | {"extraction": found, "log": lines.append}
     exercises = [find(id) for id in head["exercises"]]
     grade = grade_submission(submission, exercises, real_parts(), box, **how)

@@ -21,6 +21,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from errno import ENOSPC, EROFS
 from functools import partial
 from pathlib import Path
 
@@ -97,6 +98,9 @@ class Box:
             self.isolation = other.isolation if other else measure_isolation(start, limits, needed)
         except BaseException as error:
             self.close()
+            if isinstance(error, OSError) and error.errno in (ENOSPC, EROFS):
+                words = f"{self._folder.name} cannot be written ({error.strerror})"
+                raise OSError(f"{words}; make room, or set TMPDIR to another folder.") from None
             if isinstance(error, (OSError, WorkerTrouble)):
                 raise IsolationError(str(error)) from error
             raise

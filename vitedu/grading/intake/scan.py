@@ -50,14 +50,14 @@ def scan_answer(answer: Answer) -> list[Flag]:
         for space, places in program.needed.items():
             statements = [program.spaces[space][place] for place in places]
             own |= {name for s in statements if "import" not in s.marks for name in s.binds}
-    forbidden, flagged = forbidden_names(answer.exercise), flagged_names(answer.exercise)
+    forbidden, flagged = forbidden_names(answer.exercise), checker_names(answer.exercise)[1]
     words = {
         written
         for each in facts
         for word, written, root in each.words
         if word in forbidden and root not in own
     }
-    words |= set().union(*(each.names for each in facts)) & flagged
+    words |= set().union(*(each.names for each in facts)).intersection(flagged)
     risks = set().union(*(each.risks for each in facts))
     flags = []
     if words:
@@ -141,21 +141,27 @@ def _list_words(words) -> str:
     return ", ".join(words[:8]) + (f" and {len(words) - 8} more" if len(words) > 8 else "")
 
 
+# exercise -> names that it forbids, and names that it allows but that are worth a look; a process
+# without torch cannot load checkers, so it is told them
+NAMES: dict[str, tuple[list[str], list[str]]] = {}
+
+
+def checker_names(exercise: str) -> tuple[list[str], list[str]]:
+    """Return the names that an exercise forbids, and those that are worth a look."""
+    if exercise not in NAMES:
+        from vitedu.checks.checker import find_checker
+
+        checker = find_checker(exercise)
+        names = (sorted(getattr(checker, kind, ())) for kind in ("forbidden", "flags"))
+        NAMES[exercise] = next(names), next(names)
+    return NAMES[exercise]
+
+
 @cache
 def forbidden_names(exercise: str) -> set[str]:
     """Return the names that an exercise forbids, in the spelling of ``_unify``."""
-    from vitedu.checks.checker import find_checker
-
-    names: frozenset[str] = getattr(find_checker(exercise), "forbidden", frozenset())
+    names = checker_names(exercise)[0]
     return {_unify(name.removeprefix("aten.").split(".")[0]) for name in names}
-
-
-@cache
-def flagged_names(exercise: str) -> frozenset[str]:
-    """Return the names that an exercise allows, but that are worth a look."""
-    from vitedu.checks.checker import find_checker
-
-    return getattr(find_checker(exercise), "flags", frozenset())
 
 
 def _unify(name: str) -> str:

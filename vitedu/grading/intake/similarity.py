@@ -1,16 +1,18 @@
 """Flag nearly equal answers in a class, for a person to look at. Points do not change.
 
-Role: ``compare_class``. An answer is the set of its runs of ``RUN`` consecutive tokens, without
-names. Runs of the reference do not count, because they belong to the course's skeleton or are
-obvious. Runs that more than ``COMMON_SHARE`` of the class wrote do not count either. Pairs are
-found through the runs that they share, so that not every pair is compared.
+Role: ``token_runs`` reads an answer as the set of its runs of ``RUN`` consecutive tokens, without
+names; ``reading`` calls it. ``compare_class`` compares these numbers and no text. Runs of the
+reference do not count, because they belong to the course's skeleton or are obvious. Runs that more
+than ``COMMON_SHARE`` of the class wrote do not count either. Pairs are found through the runs that
+they share, so that not every pair is compared.
 
 Reference: Schleimer, Wilkerson and Aiken 2003, "Winnowing". Here all runs are kept, because classes
 are small.
 """
 
+import hashlib
 from collections import Counter, defaultdict
-from functools import cache, lru_cache
+from functools import cache
 
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
@@ -23,6 +25,7 @@ MIN_OVERLAP = 0.8  # a pair of answers is alike if it shares this part of all it
 MIN_RUNS = 25  # a pair of students is flagged from this many common runs on
 COMMON_SHARE = 0.1  # a run that a larger share of the class wrote does not count
 MAX_WRITERS = 4  # in a small class, a run counts if at most so many students wrote it
+MAX_RUNS = 5_000  # of an answer; a long reference has 300
 PARTNERS = 5  # the most partners named in a flag
 
 
@@ -40,7 +43,7 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
     for exercise in exercises:
         if find(exercise).kind == "value":
             continue
-        sets = {s: token_runs(own[exercise]) for s, own in answers.items() if exercise in own}
+        sets = {s: frozenset(own[exercise].runs) for s, own in answers.items() if exercise in own}
         for pair, overlap, common in _find_pairs(_drop_common(sets)):
             shared[pair].append((exercise, overlap, common))
     partners: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -63,28 +66,31 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
     return flags
 
 
-def token_runs(answer: Answer) -> frozenset[tuple[str, ...]]:
-    """Return the runs of tokens of an answer, without those of the reference; a stub has none."""
-    return _own_runs(answer.source, answer.exercise)
+def token_runs(answer: Answer) -> tuple[int, ...]:
+    """Return the runs of tokens of an answer as numbers, without those of the reference.
 
-
-@lru_cache(maxsize=1000)  # many students have the same stub or answer
-def _own_runs(source: str, exercise: str) -> frozenset[tuple[str, ...]]:
+    A stub has none. Of a very long answer, the ``MAX_RUNS`` lowest numbers stand for all: they are
+    the same in a copy.
+    """
+    source, exercise = answer.source, answer.exercise
     try:
         node = find_definition(source, exercise)
         if node is None or is_stub(node, exercise):
-            return frozenset()
-        return _split_runs(split_tokens(source, exercise)) - _reference_runs(exercise)
+            return ()
+        runs = _split_runs(split_tokens(source, exercise)) - _reference_runs(exercise)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
+        return ()
+    return tuple(sorted(runs)[:MAX_RUNS])
 
 
-def _split_runs(words: list[str]) -> frozenset[tuple[str, ...]]:
-    return frozenset(tuple(words[i : i + RUN]) for i in range(len(words) - RUN + 1))
+def _split_runs(words: list[str]) -> frozenset[int]:
+    runs = (" ".join(words[i : i + RUN]) for i in range(len(words) - RUN + 1))
+    digests = (hashlib.blake2b(run.encode(), digest_size=8).digest() for run in runs)
+    return frozenset(int.from_bytes(digest) for digest in digests)
 
 
 @cache
-def _reference_runs(exercise: str) -> frozenset[tuple[str, ...]]:
+def _reference_runs(exercise: str) -> frozenset[int]:
     return _split_runs(split_tokens(reference_source(find(exercise)), exercise))
 
 

@@ -17,9 +17,9 @@ import os
 import re
 import stat
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vitedu.exercises import EXERCISES
@@ -266,15 +266,10 @@ def _find_canvas_owner(name: str) -> _Owner | None:
 def _read_metadata_name(entry: _Entry) -> str:
     if entry.kind != "file" or not is_notebook(entry.name):
         return ""
-    from vitedu.grading.intake.notebook_file import read_notebook
+    from vitedu.grading.intake.reading import read_student_name  # it needs this module
 
-    metadata = read_notebook(entry.path).metadata
-    vitedu_metadata = metadata.get("vitedu")
-    names = [vitedu_metadata.get("student") if isinstance(vitedu_metadata, dict) else None]
-    authors = metadata.get("authors")
-    if isinstance(authors, list) and authors and isinstance(authors[0], dict):
-        names.append(authors[0].get("name"))
-    return next((clean_name(name) for name in names if isinstance(name, str) and name.strip()), "")
+    name = read_student_name(entry.path)
+    return clean_name(name) if name else ""
 
 
 def _group_by_student(entries: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
@@ -302,21 +297,14 @@ def _group_by_student(entries: dict[tuple, list]) -> list[list[tuple[_Entry, _Ow
 
 def _mark_namesakes(submissions: list[tuple[Submission, str]]) -> list[Submission]:
     """Add the number, or the layout, to a name that several students have."""
-    count: dict[str, int] = defaultdict(int)
-    for submission, _ in submissions:
-        count[submission.student] += 1
+    count = Counter(submission.student for submission, _ in submissions)
     marked = []
     for submission, rule in submissions:
         if count[submission.student] > 1:
             identity = submission.identity
             mark = identity.get("moodle_id") or identity.get("canvas_id") or rule
-            marked.append(
-                Submission(
-                    f"{submission.student} ({mark})", submission.files, identity, submission.flags
-                )
-            )
-        else:
-            marked.append(submission)
+            submission = replace(submission, student=f"{submission.student} ({mark})")
+        marked.append(submission)
     return sorted(marked, key=lambda submission: submission.student)
 
 
@@ -429,18 +417,11 @@ def clean_name(name: str) -> str:
         >>> clean_name("Zoe\\u0308\\n")
         'Zoë'
     """
-    text = os.fsencode(name).decode("utf-8", "backslashreplace") if _has_surrogates(name) else name
-    text = unicodedata.normalize("NFC", text)
+    text = unicodedata.normalize("NFC", name.encode("utf-8", "backslashreplace").decode())
     return (
-        "".join(
-            "\ufffd" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in text.strip()
-        )
+        "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cf") else c for c in text.strip())
         or "?"
     )
-
-
-def _has_surrogates(name: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _strip_endings(name: str) -> str:

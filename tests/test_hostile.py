@@ -1,0 +1,159 @@
+"""Texts and files that are made to stop a grader: each is read in little time, or is a finding."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import hostile
+import pytest
+
+from vitedu.__main__ import main
+from vitedu.grading.fingerprint import digest_files
+from vitedu.grading.grades import REASONS, Answer, Flag, Submission
+from vitedu.grading.intake import reading, similarity
+from vitedu.grading.intake.extraction import Extraction
+from vitedu.grading.intake.reading import read_submission
+from vitedu.grading.intake.submissions import find_submissions
+
+CPU_SECONDS = 5  # of reading one of them; 0.1 s to 2 s are usual
+
+
+@pytest.fixture(autouse=True)
+def little_time(monkeypatch):
+    """Reading ends soon, so that a test that needs the limit does not wait for it."""
+    monkeypatch.setattr(reading, "CPU_SECONDS", CPU_SECONDS)
+
+
+def read(folder):
+    """Read one student's folder as the grader does."""
+    (submission,) = find_submissions(folder).submissions
+    return submission, read_submission(submission)
+
+
+@pytest.mark.parametrize("kind", hostile.TEXTS)
+def test_a_text_is_read_in_linear_time(kind, tmp_path):
+    """Its work does not double with each level, so that the answer is found."""
+    hostile.hand_in(tmp_path, kind)
+    _, found = read(tmp_path)
+    assert "patchify" in found.answers, found.problems["patchify"]
+    assert len(found.answers["patchify"].runs) <= similarity.MAX_RUNS
+
+
+@pytest.mark.parametrize("kind", hostile.FILES)
+def test_a_file_is_read_or_is_a_finding(kind, tmp_path):
+    """What cannot be read has a reason that a person understands, whatever it is."""
+    hostile.hand_in(tmp_path, kind)
+    submission, found = read(tmp_path)
+    assert len(digest_files(submission)) == 64
+    if "patchify" in found.answers:
+        return
+    reason, words = found.problems["patchify"]
+    assert reason in REASONS and found.flags and "computing time" not in words
+
+
+# --- a process that dies -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "amount", "words"),
+    [
+        ("CPU_SECONDS", 0, "took more than 0 s of computing time"),
+        ("WALL_SECONDS", 0.0, "took more than 0 s"),
+        ("MAX_REPLY", 0, "gave more than can be kept"),
+    ],
+)
+def test_beyond_a_limit_reading_ends_and_says_so(limit, amount, words, tmp_path, monkeypatch):
+    """The student's exercises are open with the reason, flags and files stay, the next is read."""
+    hostile.hand_in_class(tmp_path, "chained targets")
+    _, _, mallory, _, zoe = find_submissions(tmp_path).submissions
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, limit, amount)
+        found = read_submission(
+            Submission("mallory", mallory.files, {}, (Flag("late", "by a day"),))
+        )
+    assert found.answers == {} and found.notebooks == {"01_patches"}
+    assert found.problems["patchify"] == ("unreadable", f"reading what was handed in {words}")
+    assert [flag.kind for flag in found.flags] == ["late", "unreadable"]
+    assert "patchify" in read_submission(zoe).answers
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on memory")
+def test_memory_is_limited(tmp_path, monkeypatch):
+    """A file that needs more is a finding of its own."""
+    hostile.hand_in(tmp_path, "many keys")
+    monkeypatch.setattr(reading, "MEMORY_MB", 0)
+    reason, words = read(tmp_path)[1].problems["patchify"]
+    assert reason == "unreadable" and "memory" in words
+
+
+def test_a_reader_that_was_killed_starts_again(tmp_path):
+    """By the system, when memory is short: the task is done by another one."""
+    hostile.hand_in(tmp_path, "names")
+    assert "patchify" in read(tmp_path)[1].answers
+    os.kill(reading.READER._process.pid, 9)
+    assert "patchify" in read(tmp_path)[1].answers
+
+
+def test_a_fault_of_the_grader_is_told_with_its_lines():
+    """It is no finding of a submission."""
+    with pytest.raises(RuntimeError, match="(?s)Traceback.*KeyError: 'files'"):
+        reading.READER.call("extract", {})
+
+
+PARENT = """
+import sys, time
+sys.path.insert(0, {tests!r})
+from vitedu.grading.intake import reading, scan
+scan.checker_names = lambda exercise: ([], [])  # so that torch need not be loaded
+reading.READER.call("student_name", "nothing.ipynb")
+print(reading.READER._process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_reader_ends_with_its_parent():
+    """Also where the parent is killed: nothing goes on reading."""
+    words = [sys.executable, "-c", PARENT.format(tests=os.path.dirname(__file__))]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as parent:
+        stat = Path(f"/proc/{int(parent.stdout.readline())}/stat")
+        assert stat.exists()
+        parent.kill()
+    for _ in range(300):
+        if not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.1)
+    raise AssertionError("the reader is alive")
+
+
+def test_a_submission_and_what_was_found_in_it_come_back_as_they_were():
+    """Also with names that are no text; as JSON between processes."""
+    flag = Flag("late", "by a \udcff")
+    given = Submission("a\udcff", (Path("b\udcff.ipynb"),), {"canvas_id": "7"}, (flag,))
+    data = json.loads(json.dumps(reading.pack_submission(given)))
+    assert reading.unpack_submission(data) == given
+    answer = Answer("gelu", "x", "y", flags=(flag,), cell=3, bound=("a", "b"), runs=(2**64 - 1,))
+    found = Extraction({"gelu": answer}, {"softmax": ("no_cell", "")}, [flag], {"03_encoder"})
+    data = json.loads(json.dumps(reading.pack_extraction(found)))
+    assert reading.unpack_extraction(data) == found
+
+
+# --- a class -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["for", "hole of 1 TB"])
+def test_a_class_with_one_of_them_ends_and_the_others_are_graded(kind, tmp_path):
+    """Five students, one of them hostile."""
+    hostile.hand_in_class(tmp_path / "in", kind)
+    words = ["grade", tmp_path / "in", "--out", tmp_path / "out", "--exercises", "patchify"]
+    assert main([*map(str, words), "--allow-unsafe"]) == 0
+    text = (tmp_path / "out" / "grades.csv").read_text("utf-8-sig")
+    states = {row["student"]: row["state"] for row in csv.DictReader(io.StringIO(text))}
+    mallory = states.pop("mallory")
+    assert set(states.values()) == {"passed"} and len(states) == 4 and mallory != "passed"
