@@ -101,6 +101,38 @@ def test_grades_are_those_of_the_notebook(box, exercise):
     assert result.lines == [list(line) for line in report.lines]
 
 
+REMARKS = {
+    "patchify": """def patchify(images, patch_size):
+    B, C, H, W = images.shape
+    gh, gw = H // patch_size, W // patch_size
+    x = images.reshape(B, C, gh, patch_size, gw, patch_size)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(B, gh * gw, -1)
+""",
+    "softmax": """def softmax(x, dim=-1):
+    exp = (x.float() - x.float().amax(dim, True)).exp()
+    return exp / exp.sum(dim, True)
+""",
+}
+
+
+@pytest.mark.parametrize("exercise", REMARKS)
+def test_remarks_are_those_of_the_notebook(box, exercise):
+    """An answer with the idea passes; polish costs the same points, told in the same words."""
+    result = grade(box, exercise, REMARKS[exercise])
+    report = in_the_notebook(exercise, REMARKS[exercise])
+    assert report.passed and report.remarks and report.points < report.max_points
+    assert (result.state, result.points) == ("passed", report.points), result.lines
+    assert result.headline == report.headline
+    assert result.lines == [list(line) for line in report.lines]
+    parts = [
+        (f.name, f.passed, f.is_polish, round(f.points, 2), f.message) for f in report.findings
+    ]
+    keys = ("name", "passed", "polish", "points", "message")
+    assert [tuple(finding[key] for key in keys) for finding in result.findings] == parts
+    lenient = grade_answer(written_answer(exercise, REMARKS[exercise]), SEED, box, runs=1, polish=0)
+    assert lenient.points == lenient.max_points and lenient.state == "passed"
+
+
 def test_stubs_of_the_notebooks_are_not_attempted(box):
     """A cell that was left as it was has no points and says why, and so has one without code."""
     stubs = {}
@@ -254,7 +286,7 @@ def test_honest_oddities_have_full_points(box, support, before):
 def test_answer_that_needs_another_library_is_not_gradable_and_says_why(box, library):
     """In one state, with one reason, whether or not this machine has the library."""
     sources = (
-        f"from {library} import gelu\n",
+        f"from {library} import gelu as theirs\ngelu = theirs\n",
         f"import {library}\ndef gelu(x):\n    return {library}.gelu(x)\n",
     )
     for source in sources:

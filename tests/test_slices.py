@@ -138,6 +138,54 @@ def test_what_cannot_come_along_is_open_and_never_0(box, tmp_path, tried):
     assert word in grade.detail
 
 
+ATTENTION = """def scaled_dot_product_attention(q, k, v):
+    weights = softmax(q @ k.mT / k.shape[-1] ** 0.5{more})
+    return weights @ v, weights
+"""
+WRONG = "def softmax(x, dim=-1, mask=None):\n    return x * 0\n"
+LOOPS = "def softmax(x, dim=-1):\n    while True:\n        pass\n"
+CUTS = "def softmax(x, dim=-1):\n    return [][0]\n"
+
+
+@pytest.mark.parametrize("softmax", [WRONG, LOOPS, CUTS], ids=["zeros", "endless", "an error"])
+def test_one_mistake_costs_its_own_points(box, tmp_path, softmax):
+    """References stand in for an earlier answer that did not pass, and the student is told."""
+    attention = ATTENTION.format(more="")
+    name = "scaled_dot_product_attention"
+    grade = graded(box, tmp_path, name, [softmax], attention, [])
+    assert (grade.state, grade.points) == ("passed", grade.max_points), grade.lines
+    words = "references stood in for softmax, which did not pass"
+    assert [flag.message for flag in grade.flags if flag.kind == "stand_ins"] == [words]
+    wrong = graded(box, tmp_path, name, [softmax], attention.replace("k.mT", "-k.mT"), [])
+    assert wrong.state == "failed" and wrong.points > 0
+
+
+def test_a_right_earlier_answer_needs_no_reference(box, tmp_path):
+    """With an argument more than the reference has; whether it passed or was not graded."""
+    own = RIGHT.replace("dim=-1", "dim=-1, mask=None")
+    attention = ATTENTION.format(more=", mask=None")
+    grade = graded(box, tmp_path, "scaled_dot_product_attention", [own], attention, [])
+    assert grade.state == "passed" and "stand_ins" not in {flag.kind for flag in grade.flags}
+
+
+def test_what_only_ones_own_wrong_answer_could_serve_is_open(box, tmp_path):
+    """The reference has no mask: the later answer may be right, so that a person decides."""
+    attention = ATTENTION.format(more=", mask=None")
+    grade = graded(box, tmp_path, "scaled_dot_product_attention", [WRONG], attention, [])
+    assert (grade.state, grade.reason) == ("not_gradable", "depends")
+    assert "unexpected keyword argument 'mask'" in grade.detail
+    unknown = ATTENTION.format(more=", axis=-1")  # its own softmax has no axis either
+    grade = graded(box, tmp_path, "scaled_dot_product_attention", [WRONG], unknown, [])
+    assert grade.state == "failed"
+
+
+def test_an_earlier_definition_counts_where_the_last_is_no_attempt(box, tmp_path):
+    """A tensor in its place, which only running shows; never because the last one is wrong."""
+    tensor = "import torch\nmaker = torch.zeros\nsoftmax = maker(3)"
+    assert graded(box, tmp_path, "softmax", [], RIGHT, [tensor]).state == "passed"
+    assert graded(box, tmp_path, "softmax", [], RIGHT, [CUTS]).state == "failed"
+
+
 @pytest.mark.parametrize("line", RAISED.values(), ids=RAISED)
 def test_an_answer_cannot_choose_to_be_open(box, tmp_path, line):
     """An error that it raises itself costs its points, as in the notebook."""

@@ -415,6 +415,7 @@ def _judge_undefined(answer: Answer, loaded: LoadResult) -> _Run:
 
 NEEDS = "Answers of this course need no more than torch, numpy and what Python itself brings."
 _MODULE = re.compile(r"No module named '([\w.]+)")
+_MISSING = re.compile(r"NameError: name '(\w+)' is not defined")
 _OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # the package's name, but not inside a path
 
 
@@ -434,12 +435,27 @@ def _describe_missing(answer: Answer, loaded: LoadResult, error: RaisedError) ->
         return ""
     for names, why, origin in loaded.failures:
         if (name[1] in names or "*" in names) and origin.split(".")[0] != "vitedu":
-            return f"it needs {name[1]}, which is not here: {why}. {NEEDS}"[:300]
+            if origin and _MODULE.search(why):
+                return f"it imports {origin}, which is not here. {NEEDS}"[:300]
+            return f"it needs {name[1]}, which is not here: {_find_cause(loaded, why)}. {NEEDS}"[
+                :300
+            ]
     if answer.program and name[1] in answer.program.bound:
         why = f" ({loaded.trouble.message})" if loaded.trouble else ""
         words = f"it needs {name[1]}, which its notebook makes in a way that does not work here"
         return f"{words}{why}."[:300]
     return ""
+
+
+def _find_cause(loaded: LoadResult, why: str) -> str:
+    """Follow missing names to the first statement that failed, and say why it did."""
+    for _ in loaded.failures:
+        name = _MISSING.match(why)
+        causes = [reason for names, reason, _ in loaded.failures if name and name[1] in names]
+        if not causes or causes[0] == why:
+            break
+        why = causes[0]
+    return why
 
 
 def _raises_itself(answer: Answer, error: RaisedError) -> bool:
