@@ -383,7 +383,7 @@ class Space:
             statement = self.statements[place]
             is_own = statement.cell == self.cell
             filename = "<answer>" if is_own else f"<{self.name}, cell {statement.cell}>"
-            lines = list(linecache.cache[filename][2]) if filename in linecache.cache else []
+            lines = list(linecache.getlines(filename))
             new = statement.text.splitlines(keepends=True)
             lines += [""] * (statement.line - 1 + len(new) - len(lines))
             lines[statement.line - 1 : statement.line - 1 + len(new)] = new
