@@ -99,6 +99,14 @@ def test_a_name_has_the_value_of_its_place(run):
     assert late.value(0) == (64, 128)
 
 
+def test_an_earlier_definition_does_not_come_back(run):
+    """A function that calls itself calls itself, and not an attempt above."""
+    found = run("def gelu(x):\n    return 'old'", "def gelu(x):\n    return x and gelu(x - 1)")
+    assert found.value(3) == 0 and len(found.ran) == 1
+    helpers = "def f(x):\n    return 'old'\ndef f(x):\n    return x and f(x - 1)"
+    assert run(helpers, "def gelu(x):\n    return f(x)").value(3) == 0
+
+
 def test_changes_come_along(run):
     """What binds no name: items, attributes, methods, decorators, a loop, a function's doing."""
     found = run(

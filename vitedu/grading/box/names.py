@@ -20,7 +20,6 @@ import dis
 import gc
 import linecache
 import math
-import re
 import sys
 import types
 from collections.abc import Iterator
@@ -144,8 +143,7 @@ class Program:
         for each in self.spaces.values():
             each.run_stars()
         error = main.run(place)
-        later = [p for p in main.binders.get(name, ()) if p > place]
-        end = min([p for p in later if name in main.statements[p].binds], default=math.inf)
+        end = min([p for p in main.binders.get(name, ()) if p > place], default=math.inf)
         for changer in main.changers.get(name, ()):
             if place < changer < end and error is None:
                 main.run(changer)
@@ -299,6 +297,8 @@ class Space:
                 if name in IMPORTS:
                     exec(IMPORTS[name], self.globals)
             return
+        if self.versions.get(name, -1) >= before:
+            return
         for place in self.makers.find(name, before):
             self.run(place)
         if name not in self.globals and name in program.references:
@@ -321,17 +321,16 @@ class Space:
             read = global_loads(code)
             if "value" in statement.marks:
                 self.run_companions(place, read)
-            for name in read:
-                if self.versions.get(name, -1) > place:  # this statement saw an earlier value
+            for name in read.union(statement.binds):
+                if self.versions.get(name, -1) > place:
                     later[name], versions[name] = self.globals[name], self.versions[name]
-                    self.go_back(name, place)
-                elif name in self.versions:
+                    if name in read:  # this statement saw an earlier value
+                        self.go_back(name, place)
+                elif name in self.versions and name in read:
                     self.bind(name)
             exec(code, self.globals)
         except (Exception, SystemExit) as error:
-            match = re.match(r"(?:from|import)\s+([\w.]+)", statement.text)
-            why = f"{type(error).__name__}: {_message(error)}"[:200]
-            self.program.failures.append([statement.binds, why, match[1] if match else ""])
+            self.record_failure(statement, error)
             return error
         finally:
             self._limits.pop()
@@ -371,11 +370,19 @@ class Space:
                 try:
                     exec(self.compile(place), found)
                 except Exception as error:
-                    why = f"{type(error).__name__}: {_message(error)}"[:200]
-                    origin = statement.text.split()[1]
-                    self.program.failures.append([["*"], why, origin])
+                    self.record_failure(statement._replace(binds=["*"]), error)
                 for name in found.keys() - self.binders.keys() - {"__builtins__", "__name__"}:
                     self.globals[name] = found[name]
+
+    def record_failure(self, statement: Statement, error: BaseException) -> None:
+        """Note which names a statement does not bind, and why."""
+        origin = statement.text.split()[1] if "import" in statement.marks else ""
+        try:
+            message = str(error)
+        except Exception:
+            message = "(its message cannot be shown)"
+        why = f"{type(error).__name__}: {message}"[:200]
+        self.program.failures.append([statement.binds, why, origin])
 
     def compile(self, place: int) -> types.CodeType:
         """Compile a statement so that errors name the lines of its cell."""
@@ -391,13 +398,6 @@ class Space:
             tree = ast.increment_lineno(ast.parse(statement.text), statement.line - 1)
             self._codes[place] = compile(tree, filename, "exec", self.flags, dont_inherit=True)
         return self._codes[place]
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return "(its message cannot be shown)"
 
 
 def is_attempt(value: Any, kind: str) -> bool:
