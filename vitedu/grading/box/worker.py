@@ -200,9 +200,9 @@ class Session:
                         program = _read_program(request)
                         failures = program.failures
                         _seed_generators(request["seed"])
-                        error = program.run(space, place, name)
                         values = program.spaces[space].globals
                         found = found or values  # the last definition counts if none is an attempt
+                        error = program.run(space, place, name)
                         if name not in values or is_attempt(values[name], request["kind"]):
                             found = values
                             break

@@ -39,6 +39,8 @@ _TYPE_STATEMENT = re.compile(r"\s*type\s+\w+\s*(?:\[.*\]\s*)?=|\s*(?:def|class)\
 _WORD = re.compile(r"[^\W\d]\w*")
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 _COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+# expressions that may give a function or a class; of a tuple, one of several names gets one
+_MAKERS = ast.Name | ast.Attribute | ast.Lambda | ast.IfExp | ast.Subscript | ast.Tuple
 _VALUES = ast.Assign | ast.AnnAssign | ast.NamedExpr
 
 
@@ -402,7 +404,7 @@ def _is_attempt(name: str, node: ast.AST, kind: str) -> bool:
     value = node.value
     if isinstance(value, ast.Call):
         return _last_name(value.func) != name  # not gelu = gelu(x)
-    return isinstance(value, ast.Name | ast.Attribute | ast.Lambda | ast.IfExp | ast.Subscript)
+    return isinstance(value, _MAKERS)
 
 
 def is_stub(node: ast.AST, name: str) -> bool:
