@@ -120,6 +120,17 @@ def test_changes_come_along(run):
     assert found.value(0) == ({"a": 1, "b": 2}, 2, 3, 4, 5.0)
 
 
+def test_a_table_is_filled_by_decorators(run):
+    """What a decorator of one's own registers comes along."""
+    found = run(
+        "parts = {}\ndef part(name):\n    def put(f):\n        parts[name] = f\n        return f\n"
+        "    return put",
+        "@part('one')\ndef one(): return 1\n@part('two')\ndef two(): return 2",
+        "def gelu(x):\n    return [f() for f in parts.values()]",
+    )
+    assert found.value(0) == [1, 2]
+
+
 def test_changes_of_the_answer_itself_come_from_below(run):
     """A method that is attached, a registered case; until the name is bound anew."""
     found = run(

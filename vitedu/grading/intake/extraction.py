@@ -126,7 +126,7 @@ class _File:
 
     def _add_effects(self, spaces: dict) -> None:
         """Add to calls of the notebook's functions what these change and bind."""
-        known: dict[str, tuple[bool, set[str]]] = {}
+        known: dict[str, tuple[bool, set[str], set[str]]] = {}
         for parsed in self.parsed:
             for node in parsed.nodes:
                 if isinstance(node, ast.FunctionDef) and any(found := effects(node)):
@@ -141,11 +141,12 @@ class _File:
                     break
                 place = next(places)
                 statement = spaces[self.space][place]
-                name, passed = called_with(node)
                 binds, changes = set(statement.binds), set(statement.changes)
-                if name in known:
-                    binds |= known[name][1]
-                    changes |= passed if known[name][0] else set()
+                for name, passed in called_with(node):
+                    if name in known:
+                        changes_passed, bound, changed = known[name]
+                        binds |= bound
+                        changes |= changed | (passed if changes_passed else set())
                 if "backward" in statement.marks:
                     changes |= values  # their gradients
                 if "value" in statement.marks:

@@ -313,31 +313,48 @@ class _Facts:
                 self.changes |= {_root(called)} - {""}
 
 
-def effects(node: ast.stmt) -> tuple[bool, set[str]]:
-    """Tell whether a call of a function changes what it is given, and the globals that it binds."""
-    changes, names = False, set[str]()
-    if isinstance(node, ast.FunctionDef):
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Global):
-                names |= set(inner.names)
-            elif isinstance(inner, ast.Call):
-                changes |= _last_name(inner.func) == "setattr"
-            elif isinstance(inner, ast.Attribute):
-                changes |= isinstance(inner.ctx, ast.Store)
-    return changes, names
+def effects(node: ast.stmt) -> tuple[bool, set[str], set[str]]:
+    """Tell what a call of a function does to names beside its own.
 
-
-def called_with(node: ast.stmt) -> tuple[str, set[str]]:
-    """Return the function that a statement calls, and the names that it passes; ("", {}) if none.
+    Returns:
+        Whether it changes what it is given; the globals that it binds; those that it may change.
 
     Example:
-        >>> called_with(ast.parse("attach(Block, forward)").body[0])[0]
-        'attach'
+        >>> effects(ast.parse("def register(f):\\n    table['a'] = f").body[0])
+        (False, set(), {'table'})
     """
-    call = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-        return call.func.id, {each.id for each in call.args if isinstance(each, ast.Name)}
-    return "", set()
+    changes, binds, roots, own = False, set[str](), set[str](), set[str]()
+    for inner in ast.walk(node) if isinstance(node, ast.FunctionDef) else ():
+        if isinstance(inner, ast.Global):
+            binds |= set(inner.names)
+        elif isinstance(inner, ast.arg):
+            own.add(inner.arg)
+        elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            own.add(inner.id)
+        elif isinstance(inner, ast.Call):
+            changes |= _last_name(inner.func) == "setattr"
+            roots |= {_root(inner.func)} if _last_name(inner.func) in MUTATING_METHODS else set()
+        elif isinstance(inner, ast.Attribute | ast.Subscript) and isinstance(inner.ctx, ast.Store):
+            changes |= isinstance(inner, ast.Attribute)
+            roots.add(_root(inner))
+    return changes, binds, roots - own - {""}
+
+
+def called_with(node: ast.stmt) -> list[tuple[str, set[str]]]:
+    """Return the functions that a statement calls, alone or as decorators, and the names it passes.
+
+    Example:
+        >>> called_with(ast.parse("attach(Block)").body[0])
+        [('attach', {'Block'})]
+    """
+    calls = [node.value] if isinstance(node, ast.Expr) else getattr(node, "decorator_list", [])
+    found = []
+    for call in calls:
+        function = call.func if isinstance(call, ast.Call) else call
+        if isinstance(function, ast.Name):
+            passed = call.args if isinstance(call, ast.Call) else []
+            found.append((function.id, {each.id for each in passed if isinstance(each, ast.Name)}))
+    return found
 
 
 # --- reading nodes -------------------------------------------------------------------------------
