@@ -17,6 +17,7 @@ from pathlib import Path
 from honest import Student, hand_in
 
 SEED = 1
+RIGHT = "right"
 
 
 def wrong_answers(handed_in: list[Student]) -> Iterator[tuple[Student, list[str]]]:
@@ -35,37 +36,38 @@ def wrong_answers(handed_in: list[Student]) -> Iterator[tuple[Student, list[str]
 
 
 def _run(student: Student, folder: str) -> list[str]:
-    """Run the files in order; list cells that raise and exercises that never were right."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    from vitedu.checks.api import judge
-
+    """Run the files in order; list cells that raise, and exercises whose answer never was right."""
     os.environ |= {"VITEDU_HOME": folder, "VITEDU_KEEP_SOURCES": "1", "VITEDU_PROFILE": "quick"}
     os.environ["MPLBACKEND"] = "Agg"
     os.chdir(folder)
     sys.path.insert(0, folder)
-    problems, verdicts = [], {}
+    problems: list[str] = []
+    said: dict[str, list[str]] = {id: [] for id in student.exercises}
     for name, text in student.files.items():
-        InteractiveShell.clear_instance()
-        shell, judged = InteractiveShell.instance(), {}
-        for number, cell in enumerate(json.loads(text)["cells"], 1):
-            if cell["cell_type"] != "code":
-                continue
-            with contextlib.redirect_stdout(io.StringIO()) as printed:
-                result = shell.run_cell("".join(cell["source"]), store_history=True)
-            if not result.success and "raises-exception" not in cell["metadata"].get("tags", ()):
-                problems.append(f"{name}, cell {number}: {printed.getvalue()[-300:]}")
-            for id in student.exercises:
-                value = shell.user_ns.get(id)
-                # a class may have been changed without a new object
-                if value is None or (judged.get(id) is value and not isinstance(value, type)):
-                    continue
-                judged[id] = value
-                report = judge(value, id, seed=SEED)
-                verdicts.setdefault(id, []).append(report.status)
-                if report.is_flawless:
-                    verdicts[id].append("flawless")
-    for id in student.exercises:
-        if "flawless" not in verdicts.get(id, []):
-            problems.append(f"{id} was {', '.join(verdicts.get(id, ['never there']))}")
-    return problems
+        problems += [f"{name}, {problem}" for problem in _run_file(text, said)]
+    wrong = {id: heads for id, heads in said.items() if RIGHT not in heads}
+    return problems + [f"{id}: {', then '.join(heads) or 'none'}" for id, heads in wrong.items()]
+
+
+def _run_file(text: str, said: dict[str, list[str]]) -> Iterator[str]:
+    """Run one notebook; yield what its cells raise, and note what is said about each answer."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from vitedu.checks.api import judge
+
+    InteractiveShell.enable_gui = lambda *_: None  # for %matplotlib: there is no window
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    judged: dict[str, object] = {}
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    for number, cell in enumerate(cells, 1):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            result = shell.run_cell("".join(cell["source"]), store_history=True)
+        if not result.success and "raises-exception" not in cell["metadata"].get("tags", ()):
+            yield f"code cell {number}: {printed.getvalue()[-300:]}"
+        for id, heads in said.items():
+            answer = shell.user_ns.get(id)
+            # at the end once more: a cell may have changed an object, such as a class
+            if answer is not None and (number == len(cells) or judged.get(id) is not answer):
+                judged[id], report = answer, judge(answer, id, seed=SEED)
+                heads.append(RIGHT if report.is_flawless else report.head)
