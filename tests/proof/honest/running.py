@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from multiprocessing import get_context
 from pathlib import Path
 
-from honest import Student, hand_in
+from proof.honest import Student, hand_in
 
 SEED = 1
 RIGHT = "right"

@@ -3,10 +3,10 @@
 from collections import Counter
 
 import pytest
-from honest import students
-from honest.grading import grade
-from honest.running import wrong_answers
 
+from proof.honest import students
+from proof.honest.grading import grade
+from proof.honest.running import wrong_answers
 from vitedu.exercises import BY_ID
 
 STUDENTS = students()
