@@ -56,7 +56,7 @@ bench-grade: $(TEST_VENV)/.test ## grade a made class of untrusted notebooks, be
 	PYTHONPATH=$(CURDIR)/tests $(TEST_PY) -m bench grade $(BENCH_ARGS)
 
 honest: $(TEST_VENV)/.test ## grade honest notebooks as a class and print what each loses (NAMES="own_"; RUN=1: run them first)
-	PYTHONPATH=$(CURDIR)/tests $(TEST_PY) -m honest $(if $(RUN),--run) $(NAMES)
+	PYTHONPATH=$(CURDIR)/tests $(TEST_PY) -m proof.honest $(if $(RUN),--run) $(NAMES)
 
 check: $(TEST_VENV)/.test ## the short round: lint, types, units and doctests; no notebook, no bank, no class
 	@mkdir -p build; $(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \

@@ -6,14 +6,14 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from honest import students
-from honest.grading import grade
-from honest.running import wrong_answers
+from proof.honest import students
+from proof.honest.grading import grade
+from proof.honest.running import wrong_answers
 
 
 def main(argv: list[str] | None = None) -> int:
     """Print a row a student; return 0 if each has the verdict that is fair, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m honest", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m proof.honest", description=__doc__)
     parser.add_argument("names", nargs="*", help="beginnings of names; default: all")
     parser.add_argument("--run", action="store_true", help="run the notebooks and ask check, too")
     parser.add_argument("--out", type=Path, help="folder for the notebooks, pages and tables")

@@ -31,7 +31,7 @@ from attacks import code, editors, notebook
 from vitedu.course.notebooks import read
 from vitedu.exercises import find
 
-COURSE = Path(__file__).parents[2] / "notebooks"
+COURSE = Path(__file__).parents[3] / "notebooks"
 EDITORS = {
     "": notebook,
     "colab": editors.colab,

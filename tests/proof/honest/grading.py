@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from honest import Student, hand_in
+from proof.honest import Student, hand_in
 from vitedu.exercises import EXERCISES
 from vitedu.grading.batch import grade_class
 from vitedu.grading.grades import NOT_GRADABLE, ExerciseGrade, Flag, SubmissionGrade
