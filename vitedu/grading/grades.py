@@ -53,7 +53,6 @@ class Program:
     uses: list[str]  # other exercises that it may use
     own: dict[str, str]  # of those, exercise -> notebook with the student's answer
     bound: list[str]  # names that it may read and that some unreadable cell binds
-    raises: bool = False  # it raises errors itself that would make an answer open
 
 
 @dataclass(frozen=True)

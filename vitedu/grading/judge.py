@@ -213,12 +213,19 @@ def _may_improve(final: _Run) -> bool:
 
 
 def _find_stand_ins(task: _Task) -> tuple[str, ...]:
-    """List the earlier exercises that the answer may use and that have not passed."""
+    """List the student's own earlier answers that this one may use and that have not passed."""
     program = task.answer.program
     if program is None:
         return ()
+    own = {
+        name
+        for space, places in program.needed.items()
+        for statement in (program.spaces[space][place] for place in places)
+        for name in statement.binds
+        if "import" not in statement.marks
+    }
     earlier = earlier_exercises(task.answer.exercise)
-    return tuple(e.id for e in earlier if e.id in program.own and e.id not in task.passed)
+    return tuple(e.id for e in earlier if e.id in own - task.passed)
 
 
 def _describe_clash(run: _Run, stand_ins: tuple[str, ...]) -> str:
@@ -360,7 +367,7 @@ def _judge_run(task: _Task, gathered, loaded: LoadResult, printed: str, earlier)
     observations = list(gathered.observations.values())
     errors = [s.error for s in observations if s.error is not None]
     for error in errors:
-        if _raises_itself(answer, error):
+        if error.raised_by_student:
             continue  # an answer may not make itself not gradable by raising such an error
         if error.kind == "MemoryError" or "allocate memory" in error.message:
             return _Run(reason="memory", detail=f"{error.kind}: {error.message}"[:300])
@@ -402,7 +409,7 @@ def _judge_undefined(answer: Answer, loaded: LoadResult) -> _Run:
         return _Run(reason="timeout", detail="the cell itself does not end", is_last=True)
     if "SyntaxError" in trouble.kinds:
         return _Run(reason="syntax", detail=words, is_last=True)
-    if not _raises_itself(answer, trouble):
+    if not trouble.raised_by_student:
         if trouble.kind == "MemoryError":
             return _Run(reason="memory", detail=words)
         if missing := _describe_missing(answer, loaded, trouble):
@@ -456,11 +463,3 @@ def _find_cause(loaded: LoadResult, why: str) -> str:
             break
         why = causes[0]
     return why
-
-
-def _raises_itself(answer: Answer, error: RaisedError) -> bool:
-    """Tell whether an answer itself raises an error that would make it not gradable.
-
-    The worker's word (``raised_by_student``) cannot be trusted, so the code was read as well.
-    """
-    return error.raised_by_student or (answer.program is not None and answer.program.raises)

@@ -26,6 +26,7 @@ from vitedu.exercises import BY_ID, EXERCISES, Exercise
 from vitedu.grading.box.names import Makers, Statement
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Program, Submission
 from vitedu.grading.intake.notebook_file import Cell, read_notebook
+from vitedu.grading.intake.scan import scan_answer
 from vitedu.grading.intake.statements import (
     MAX_CODE,
     MAX_SOURCE,
@@ -259,7 +260,9 @@ def _find_answers(
     start = time.thread_time()
     bound = set().union(*(file.bound for file in files))
     choices = {id: _choose(BY_ID[id], files) for id in BY_ID}
-    own = {id: found[0].space for id, (found, _) in choices.items() if found}
+    own = {
+        id: found[0].space for id, (found, _) in choices.items() if found and found[0].is_attempt
+    }
     for exercise in [BY_ID[id] for id in ids]:
         chosen, flags = choices[exercise.id]
         if chosen and time.thread_time() - start > READ_SECONDS:
@@ -308,9 +311,6 @@ def _build_answer(
     bound: set[str],
 ) -> Answer:
     """Make an answer from its definitions and all that they may need."""
-    # loads checkers, and torch with them
-    from vitedu.grading.intake.scan import raises_itself, scan_answer
-
     first = chosen[0]
     file, number = first.file, first.cell + 1
     cell, parsed = file.cells[first.cell], file.parsed[first.cell]
@@ -336,8 +336,7 @@ def _build_answer(
     match = "metadata" if cell.exercise == exercise.id else "name"
     source = "\n".join(parsed.lines).strip("\n") if not parsed.module else cell.source
     answer = Answer(exercise.id, source, match, file.name, (), number, program)
-    program = replace(program, raises=raises_itself(answer))
-    return replace(answer, flags=(*flags, *scan_answer(answer)), program=program)
+    return replace(answer, flags=(*flags, *scan_answer(answer)))
 
 
 class _Index:

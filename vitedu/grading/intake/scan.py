@@ -27,9 +27,6 @@ INSIDES = set(
     "settrace setprofile _exit popen fork ctypes".split()
 )
 _JUDGES = re.compile(r"vitedu\.(checks|grading)\b")
-# what an answer that raises it itself is not forgiven
-_ERRORS = {"ImportError", "ModuleNotFoundError", "MemoryError", "NameError", "UnboundLocalError"}
-_MESSAGES = ("allocate memory", "out of memory", "No module named", "is not defined")
 
 
 class Facts(NamedTuple):
@@ -39,7 +36,6 @@ class Facts(NamedTuple):
     names: set[str]
     package: set[str]  # names of the package's modules
     risks: set[str]
-    raises: bool  # it raises an error that would make an answer open
 
 
 def scan_answer(answer: Answer) -> list[Flag]:
@@ -71,11 +67,6 @@ def scan_answer(answer: Answer) -> list[Flag]:
     return flags
 
 
-def raises_itself(answer: Answer) -> bool:
-    """Tell whether an answer or what it may need raises an error that would make it open."""
-    return any(read_facts(text).raises for text in _texts(answer))
-
-
 def _texts(answer: Answer) -> list[str]:
     """Return the answer, and the definitions and imports that it may need."""
     program = answer.program
@@ -89,12 +80,11 @@ def _texts(answer: Answer) -> list[str]:
 @lru_cache(4096)
 def read_facts(text: str) -> Facts:
     """Read the text of a statement; nothing of one that is no Python."""
-    facts = Facts([], set(), set(), set(), False)
+    facts = Facts([], set(), set(), set())
     try:
         nodes = list(ast.walk(parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return facts
-    raised: list[ast.AST] = []
     for node in nodes:
         if isinstance(node, ast.Attribute):
             written = _dotted_name(node)
@@ -120,20 +110,7 @@ def read_facts(text: str) -> Facts:
                     word = argument.value[:200]
                     facts.words.append((_unify(word.split(".")[-1]), repr(word), ""))
                     facts.risks.update({repr(word)} if word in INSIDES else ())
-        elif isinstance(node, ast.Raise) and node.exc:
-            raised.append(node.exc)
-    return facts._replace(raises=any(_is_excuse(node) for node in raised))
-
-
-def _is_excuse(node: ast.AST) -> bool:
-    """Tell whether an exception is one that would make an answer open if Python raised it."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and inner.id in _ERRORS:
-            return True
-        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-            if any(words in inner.value for words in _MESSAGES):
-                return True
-    return False
+    return facts
 
 
 def _list_words(words) -> str:
