@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from vitedu.encoder import EncoderBlock
-from vitedu.vit import VisionTransformer, ViTConfig, capture
+from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, capture
 
 SMALL = ViTConfig(image_size=12, patch_size=4, num_classes=7, embed_dim=12, depth=2, num_heads=3)
 
@@ -35,6 +35,13 @@ def test_starting_weights_have_the_spread_and_the_bound_that_are_promised():
         assert drawn.std().item() == pytest.approx(0.0176, abs=0.1 / drawn.numel() ** 0.5)
     assert not any(layer.bias.any() for layer in linear)
     assert model.patch_embed.proj.weight.abs().max() > 0.1
+
+
+def test_micro_model_with_small_patches_has_the_parameters_of_the_source():
+    """Four blocks of width 128 on 64 patches of 4 x 4 pixels have 809,354 parameters."""
+    model = VisionTransformer(replace(PRESETS["vit_micro_patch8_32"], patch_size=4))
+    assert sum(parameter.numel() for parameter in model.parameters()) == 809_354
+    assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
 
 
 @pytest.mark.slow  # loads timm and torchvision
