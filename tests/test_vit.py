@@ -37,11 +37,20 @@ def test_starting_weights_have_the_spread_and_the_bound_that_are_promised():
     assert model.patch_embed.proj.weight.abs().max() > 0.1
 
 
-def test_micro_model_with_small_patches_has_the_parameters_of_the_source():
-    """Four blocks of width 128 on 64 patches of 4 x 4 pixels have 809,354 parameters."""
-    model = VisionTransformer(replace(PRESETS["vit_micro_patch8_32"], patch_size=4))
-    assert sum(parameter.numel() for parameter in model.parameters()) == 809_354
-    assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+@pytest.mark.parametrize(
+    "shape, parameters",
+    [
+        (replace(PRESETS["vit_micro_patch8_32"], patch_size=4), 809_354),
+        (PRESETS["vit_tiny_patch4_32"], 2_693_578),
+        (replace(PRESETS["vit_tiny_patch4_32"], embed_dim=384, depth=8, num_heads=6), 14_244_490),
+    ],
+    ids=["micro with patches of 4", "tiny", "small with 8 blocks"],
+)
+def test_models_have_as_many_parameters_as_counted_by_hand(shape, parameters):
+    """Weights and biases of every layer, class token and positions included."""
+    with torch.device("meta"):
+        model = VisionTransformer(shape)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
 @pytest.mark.slow  # loads timm and torchvision
