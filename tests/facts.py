@@ -7,7 +7,7 @@ Thresholds lie between the arms of strong effects; the numbers were measured ove
 
 FACTS = {
     "01_patches": """
-assert device in ("CPU", "MPS")  # no CUDA is shown to the run
+assert device in ("CPU", "MPS") and sum(p.numel() for p in patch_embed.parameters()) == 9_408
 assert torch.equal(unfolded.transpose(1, 2), patches) and torch.equal(photo_back, photo_floats)
 assert difference < 1e-4 and rounding < 1e-4 and residual < 1e-5
 assert (tokens[:, 0] == tokens[0, 0]).all() and (patch_embed.proj.weight.grad == 0).all()
@@ -27,7 +27,7 @@ assert error > 1e-2  # with a ReLU, the last in the loop
 assert dots.diagonal(5).max() - dots.diagonal(5).min() < 1e-4
 """,
     "02_attention": """
-assert literal[0].isnan() and two > 0.1 > 1e-4 > one
+assert literal[0].isnan() and two > 0.1 > 1e-4 > one and 0.9 * belief[5] < belief[3] < belief[5]
 assert w_small.sum(dim=0).argmin() == 1 and w_small.sum(dim=0).argmax() == 0
 assert (w_small[0] - torch.tensor([0.2741, 0.2741, 0.4519])).abs().max() < 1e-4
 for d, (std, top, (low, median, _)) in spread["q·k"].items():
