@@ -314,7 +314,7 @@ def head_divergence(weights: torch.Tensor) -> torch.Tensor:
         >>> head_divergence(torch.eye(2).reshape(1, 2, 1, 2)).tolist()
         [[0.0, 1.0], [1.0, 0.0]]
 
-    Reference: Lin 1991, equation 3.14, "Divergence Measures Based on the Shannon Entropy".
+    Reference: Lin 1991, section 4, "Divergence Measures Based on the Shannon Entropy".
     """
 
     def entropy(rows: torch.Tensor) -> torch.Tensor:
