@@ -232,7 +232,9 @@ def _describe_clash(run: _Run, stand_ins: tuple[str, ...]) -> str:
     """Say how an answer uses an earlier one in a way that the reference does not allow; or ""."""
     for observation in run.observations.values():
         error = observation.error
-        for name in stand_ins if error else ():
+        if error is None:
+            continue
+        for name in stand_ins:
             if error.kind == "TypeError" and re.match(rf"(?:\w+\.)?{name}\b.*\(\) ", error.message):
                 return f"it calls its own {name} in another way: {error.message}"[:300]
             if error.kind == "AttributeError" and f"'{name}' object" in error.message:
@@ -289,7 +291,7 @@ def _run_answer(
         with (open_worker or box.worker)() as worker:
             remote = RemoteAnswer(worker, box.limits)
             remote.budget = min(remote.budget, seconds_left)
-            forbidden = getattr(checker, "forbidden", frozenset())
+            forbidden: frozenset[str] = getattr(checker, "forbidden", frozenset())
             loaded = remote.load(answer, forbidden, task.passed, task.stand_ins)
             if not loaded.is_defined:
                 return _judge_undefined(answer, loaded)

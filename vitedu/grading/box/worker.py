@@ -190,7 +190,8 @@ class Session:
             self.restore = _RESTORERS.pop() if is_ready else _make_restorer()
         restore = self.restore
         _hide_judges()
-        name, found = request["name"], {}
+        name = request["name"]
+        found: dict[str, Any] = {}
         error: BaseException | None = None
         failures: list[Any] = []
         with capture_output() as sink, neutral_settings():
