@@ -18,7 +18,12 @@ ROOT = Path(__file__).parents[1]
 # where the name that is imported is not the name that is installed
 DISTRIBUTION = {"PIL": "pillow", "IPython": "ipython", "yaml": "pyyaml"}
 # installed by something that is named: its distribution -> by which
-COMES_WITH = {"jupyter_client": "nbclient", "markupsafe": "jinja2", "xdist": "pytest-xdist"}
+COMES_WITH = {
+    "jupyter_client": "nbclient",
+    "jsonschema": "nbformat",
+    "markupsafe": "jinja2",
+    "xdist": "pytest-xdist",
+}
 COMES_WITH |= {"pillow": "torchvision", "huggingface_hub": "timm", "vit_pytorch": "vit-pytorch"}
 COMES_WITH["pyyaml"] = "jupyterlab"  # by jupyter-events
 COMES_WITH |= dict.fromkeys(("ipython", "psutil", "traitlets"), "ipykernel")
