@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -84,7 +85,9 @@ def run_python(code: str, python: str = sys.executable) -> ProcessResult:
         process = subprocess.run(
             [python, "-c", code], capture_output=True, text=True, errors="replace", timeout=120
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        return ProcessResult(False, "", "it took more than two minutes")
+    except OSError as error:
         return ProcessResult(False, "", str(error))
     return ProcessResult(process.returncode == 0, process.stdout, process.stderr)
 
@@ -346,3 +349,80 @@ def store(folder: Path) -> Condition:
         problem = f"{folder} cannot be written ({error.strerror}); progress would be lost"
         return Condition("results", "mend", problem, "set VITEDU_HOME to a folder of yours")
     return Condition("results", "good", str(folder))
+
+
+# --- a lesson ------------------------------------------------------------------------------------
+
+# what a class does on a machine: by subject, code that prints how it went, and what mends it
+LESSON = {
+    "an answer": (
+        """
+import tempfile
+from pathlib import Path
+from vitedu.course.references import solution_source
+from vitedu.course.tour import check_file
+from vitedu.exercises import find
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder, "answer.py")
+    text = "import torch\\nfrom torch import nn\\nfrom torch.nn import functional as F\\n\\n"
+    path.write_text(text + solution_source(find("patchify")), encoding="utf-8")
+    checked = check_file(path, seconds=100)
+if not checked.everything_passed:
+    raise RuntimeError("the right answer to 1.1 does not pass: " + " ".join(checked.text.split()))
+print("a kernel started, and a right answer to 1.1 passed")
+""",
+        "mend first what stands above; then send this line as CONTRIBUTING.md says",
+    ),
+    "a figure": (
+        """
+from vitedu.data.photograph import load_photograph
+from vitedu.plots.patches import show_patches
+import torch
+photograph = torch.from_numpy(load_photograph(224, "chelsea")).permute(2, 0, 1)
+print(f"{len(show_patches(photograph, 16).png()) // 1000} kB of PNG")
+""",
+        pip("--upgrade", "--force-reinstall", "matplotlib pillow"),
+    ),
+    "a model": (
+        """
+from vitedu.data import load_data
+from vitedu.fitting.evaluating import predict
+from vitedu.pretrained.loading import load_pretrained
+data = load_data("cifar10", limit=20, held_out=100)
+chances = predict(load_pretrained("vit_pico_patch4_32.cifar10"), data.test.images, data)
+right = (chances.argmax(dim=-1) == data.test.labels).sum().item()
+if right < 70:
+    raise RuntimeError(f"the trained model names {right} of 100 photographs right, not about 80")
+print(f"the trained model names {right} of 100 photographs right")
+""",
+        pip("--force-reinstall", "vitedu", "--no-deps"),
+    ),
+    "the data": (
+        """
+from vitedu.data import load_data
+from vitedu.files import cache_folder
+data = load_data("cifar10")
+count = sum(len(part.labels) for part in (data.train, data.validation, data.test))
+print(f"{count:,} photographs; decoded in {cache_folder()}")
+""",
+        "set VITEDU_CACHE to a folder that can be written and has 200 MB",
+    ),
+}
+
+
+def check_lesson(run: Callable[..., ProcessResult] = run_python) -> list[Condition]:
+    """Try what a class will do, one after the other: two minutes each at most.
+
+    Args:
+        run: as in ``diagnose``, whose problems come first.
+    """
+    findings = [finding for finding in diagnose(run) if finding.state == "mend"]
+    findings = findings or [Condition("doctor", "good", "nothing to mend")]
+    for subject, (code, remedy) in LESSON.items():
+        start = time.perf_counter()
+        result = run(code)
+        last = ((result.out if result.ok else result.err).strip() or "no message").splitlines()[-1]
+        words = f"{last} ({time.perf_counter() - start:.0f} s)"
+        state = "good" if result.ok else "mend"
+        findings.append(Condition(subject, state, words, "" if result.ok else remedy))
+    return findings

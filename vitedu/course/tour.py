@@ -6,6 +6,7 @@ notebook that is made for it. nbval is run by ``tests/test_notebooks.py``.
 """
 
 import os
+import shutil
 import tempfile
 import time
 import tokenize
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import nbformat
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -99,7 +101,7 @@ def execute(
         extra_arguments=["--log-level=ERROR"],  # hides warnings that a reader cannot act on
         resources={"metadata": {"path": str(folder)}},
     )
-    environment = {"VITEDU_PROFILE": "quick", **os.environ, "VITEDU_STILL": "1"}
+    environment = {**os.environ, "VITEDU_PROFILE": profile_name(), "VITEDU_STILL": "1"}
     environment["VITEDU_KEEP_SOURCES"] = "0"  # no my_vit.py beside a notebook that is only judged
     environment.pop("MPLBACKEND", None)  # the kernel's default shows figures in the notebook
     problem = None
@@ -118,10 +120,34 @@ def execute(
     return Run(notebook, time.perf_counter() - start, problem, entries)
 
 
+def tour_notebook(path: Path, runs: Path) -> Run:
+    """Run the solved variant of a notebook, and store it in the folder ``runs`` if it succeeds.
+
+    All share one store of results, so that ``progress()`` shows those before as solved.
+
+    Raises:
+        ValueError: as ``solve_notebook``.
+    """
+    (runs / path.name).unlink(missing_ok=True)
+    folder = path.resolve().parent
+    run = execute(solve_notebook(read(path)), folder, seconds=3600, home=runs / "results")
+    if not run.problem:
+        run.notebook.metadata["vitedu_profile"] = profile_name()
+        runs.mkdir(parents=True, exist_ok=True)
+        nbformat.write(run.notebook, runs / path.name)
+    return run
+
+
+def profile_name() -> str:
+    """Give the profile in which ``execute`` runs."""
+    return os.environ.get("VITEDU_PROFILE", "quick")
+
+
 def tour(path: Path, out: Path) -> bool:
     """Run every solved notebook, write each as an HTML page, and all figures as one picture.
 
-    Prints a table: notebook, code cells, seconds, result. The picture is ``figures.png``.
+    Prints a table: notebook, code cells, seconds, result. The picture is ``figures.png``. The runs
+    are kept in ``runs`` beside ``out``, where ``site`` finds them.
 
     Returns:
         True if every notebook ran to its end and every exercise in it passed.
@@ -131,28 +157,25 @@ def tour(path: Path, out: Path) -> bool:
     """
     paths = find_notebooks(path)
     Path(out).mkdir(parents=True, exist_ok=True)
+    stored = Path(out).parent / "runs"
+    shutil.rmtree(stored / "results", ignore_errors=True)  # what passes, passes in this tour
     width = max(len("notebook"), *(len(each.stem) for each in paths))
     print(f"{'notebook':<{width}}  {'cells':>5}  {'seconds':>7}  result", flush=True)
     all_passed = True
     runs = []
-    with tempfile.TemporaryDirectory(prefix="vitedu-") as home:
-        for each in paths:
-            run = execute(solve_notebook(read(each)), each.parent, seconds=600, home=Path(home))
-            wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
-            passed = [
-                name for name in wanted if run.entries.get(name, {}).get("status") == "passed"
-            ]
-            result = f"{len(passed)} of {len(wanted)} exercises passed"
-            if run.problem:
-                result = f"FAILED: {run.problem}; {result}"
-            elif len(passed) < len(wanted):
-                result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
-            all_passed &= not result.startswith("FAILED")
-            print(
-                f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True
-            )
-            (Path(out) / f"{each.stem}.html").write_text(write_page(run.notebook), encoding="utf-8")
-            runs.append((each.stem, run.notebook))
+    for each in paths:
+        run = tour_notebook(each, stored)
+        wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
+        passed = [name for name in wanted if run.entries.get(name, {}).get("status") == "passed"]
+        result = f"{len(passed)} of {len(wanted)} exercises passed"
+        if run.problem:
+            result = f"FAILED: {run.problem}; {result}"
+        elif len(passed) < len(wanted):
+            result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
+        all_passed &= not result.startswith("FAILED")
+        print(f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
+        (Path(out) / f"{each.stem}.html").write_text(write_page(run.notebook), encoding="utf-8")
+        runs.append((each.stem, run.notebook))
     sheet = Path(out).parent / "figures.png"
     count = draw_sheet(runs, sheet)
     print(f"{len(paths)} pages in {out}, {count} figures in {sheet}")
