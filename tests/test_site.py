@@ -120,7 +120,7 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
     path.write_text(path.read_text().replace("Back to", "Go back to"))
     site.run_solved(path, runs)
     assert ran == [runs / "results"] * 2
-    tour.tour(path, runs.parent / "tour")  # runs it in any case, and what it leaves is taken
+    tour.tour(path, runs)  # runs it in any case, and what it leaves is taken
     site.run_solved(path, runs)
     assert ran == [runs / "results"] * 3
 
@@ -128,7 +128,7 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
 def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):
     """The error names the notebook and why it stopped."""
     folder, _ = course
-    failed = tour.Run(None, 1.0, "no memory", {})
+    failed = tour.Run(v4.new_notebook(), 1.0, "no memory", {})
     monkeypatch.setattr(tour, "execute", lambda *words, **options: failed)
     with pytest.raises(ValueError, match="01_patches.ipynb, solved, stopped early: no memory"):
         site.run_solved(folder / "01_patches.ipynb", tmp_path / "none")

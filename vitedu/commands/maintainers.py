@@ -28,9 +28,11 @@ def add_commands(commands: Commands) -> None:
     new.add_argument(
         "--fix", action="store_true", help="first write stubs and check cells, and clear outputs"
     )
-    new = commands.add("tour", tour_notebooks, "run the solved course and write it as HTML pages")
+    new = commands.add(
+        "tour", tour_notebooks, "run the solved course, for the pages, and draw its figures"
+    )
     add_path(new, "path", "notebooks")
-    add_path(new, "--out", "build/tour")
+    add_path(new, "--out", "build/runs")
     new = commands.add(
         "site", build_site, "build the course as pages, from a run of the solved course"
     )

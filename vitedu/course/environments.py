@@ -70,6 +70,7 @@ def bundle(folder: Path, root: Path = ROOT) -> None:
     if any(file.suffix != ".whl" and file.name != HOW_TO for file in folder.glob("*")):
         raise ValueError(f"{folder} holds other things than wheels; name a new folder.")
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     into = "--wheel-dir", str(folder)
     _torch_first(root, sys.executable, "wheel", *into)
     torch = map(str, folder.glob("torch*.whl"))

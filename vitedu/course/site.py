@@ -290,7 +290,7 @@ def source_files(
     }
     for name, notebook in pages.items():
         files[f"{name}.ipynb"] = nbformat.writes(notebook)
-        headings = {}
+        headings: dict[str, str] = {}
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 headings |= {number: text for text, number in HEADING.findall(cell.source)}
