@@ -208,9 +208,11 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     assert re.search(r"(?s)<details.*?Show the code of this cell.*?long_helper.*?</details>", first)
     assert "<mfrac>" in first and '<math display="block"' in first
     front = pages["index"]
-    assert front.index("picture.png") < front.index("trained.png") < front.index("Core, 37")
-    assert re.search(r'href="01_patches.html#exercise-11--patchify-[^"]*".*?</a> 15,', front)
-    assert "1.10 a layer that makes tokens 10" in front  # has no heading to lead to
+    assert front.index("picture.png") < front.index("trained.png") < front.index("core, 37")
+    assert re.search(
+        r'href="01_patches.html#exercise-1-1-patchify-[^"]*".*?</a> \(15 min\),', front
+    )
+    assert "1.10 a layer that makes tokens (10 min)" in front  # has no heading to lead to
     week = pages["FIRST_WEEK"]
     assert 'href="01_patches.html"' in week and "and this." in week
     assert "<summary>1. Why?</summary>" in pages["01_patches_questions"]

@@ -51,14 +51,15 @@ def draw_curves_and_bars() -> list[CourseFigure]:
 
 
 def draw_front() -> CourseFigure:
-    """Draw what the course is about, for its front page, without an answer: a cat gets its name."""
+    """Draw what the course is about, without an answer: a photograph of a ship gets its name."""
     shipped, code = f"{NAME}{SHIPPED}", "logits = model(photograph)  # (1, 3, 32, 32) -> (1, 10)"
     model = load_pretrained(shipped) if shipped in shipped_models() else train().model
-    return postcard(model, "chelsea", load_data(limit=20, held_out=20), code=code)
+    data = load_data(limit=100, held_out=20)
+    return postcard(model, data.test.images[1], data, code=code)
 
 
 def draw_cards() -> list[CourseFigure]:
-    """Draw the front page's cat with little code, and a validation image with much."""
+    """Draw the front page's picture with little code, and a validation image with much."""
     code, image = reference_source(find("VisionTransformer")), train().data.validation.images[0]
     return [draw_front(), postcard(train().model, image, train().data, code=code)]
 

@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 from nbformat import NotebookNode, v4
 
+from vitedu.course.colab import PLACEHOLDER, REPOSITORY
 from vitedu.course.notebooks import find_notebooks, read, solve_notebook
 from vitedu.course.references import reference_source, solution_source
 from vitedu.course.tour import profile_name, tour_notebook
@@ -46,6 +47,8 @@ SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
 ANCHOR = re.compile(r"\]\(#([^)]+)\)")  # a link to a heading of the same notebook
 # beside the notebooks: what they mean by their words, and a page for who teaches them
 WORDS, FIRST_WEEK = "words.md", "../.github/FIRST_WEEK.md"
+GITHUB = f"https://github.com/{REPOSITORY}"
+TEACH = " Who teaches it finds [a plan for the first week]({})."
 ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!notebooks/\w+\.ipynb)[^)]+\)")  # a link, no page
 MIN_LETTERS = 20  # letters without spaces; a shorter line of a reference gives nothing away
 
@@ -80,8 +83,8 @@ You learn how a Vision Transformer works by writing every part of it. At the end
 is yours: it cuts a photograph into patches, looks at them, and says what it sees.
 {picture}
 Start with [{title}]({name}.ipynb). These pages let you read the notebooks. To write the answers, \
-get the course and type `make lab`, or `python -m vitedu lab` where there is no make. Then each \
-answer is checked as you write it, and a wrong one is told which mistake it holds.
+get {course} and type `make lab`, or `python -m vitedu lab` where there is no make. Then each \
+answer is checked as you write it, and the check names the mistake in a wrong one.{teach}
 
 {thread}
 ## Notebooks and exercises
@@ -303,8 +306,9 @@ def source_files(
                 files[f"{cell.id}.png"] = base64.b64decode(output.data["image/png"])
                 thread += f"**[{titles[name]}]({name}.ipynb)**: {THREAD[cell.id]}\n\n"
                 thread += f"![{alt_text(output)}]({cell.id}.png)\n\n"
-        lists.append(f"### [{titles[name]}]({name}.ipynb)\n\n{list_exercises(name, headings)}")
-    for path in (folder / WORDS, folder / FIRST_WEEK):
+        lists.append(f"**[{titles[name]}]({name}.ipynb)**\n\n{write_exercises(name, headings)}")
+    week = folder / FIRST_WEEK
+    for path in (folder / WORDS, week):
         if path.exists():
             others.append(path.stem)
             text = ELSEWHERE.sub(r"\1", path.read_text(encoding="utf-8"))
@@ -316,6 +320,8 @@ def source_files(
         picture=f"\n![{picture.words()}](picture.png)\n" if picture else "",
         title=titles[first],
         name=first,
+        course="the course" if REPOSITORY == PLACEHOLDER else f"[the course]({GITHUB})",
+        teach=TEACH.format(week.name) if week.name in files else "",
         thread=f"## One model, ever more of it yours\n\n{thread}" if thread else "",
         notebooks="\n".join(lists),
         note=write_note(pages[first], instructor),
@@ -325,8 +331,8 @@ def source_files(
     return files
 
 
-def list_exercises(name: str, headings: Mapping[str, str]) -> str:
-    """List the exercises of a notebook with their minutes, the core first.
+def write_exercises(name: str, headings: Mapping[str, str]) -> str:
+    """Write the exercises of a notebook with their minutes, the core first.
 
     Args:
         name: of the notebook.
@@ -340,11 +346,10 @@ def list_exercises(name: str, headings: Mapping[str, str]) -> str:
             text = f"{each.number} {each.title}"
             if each.number in headings:
                 text = f"[{text}]({name}.ipynb#{anchor(headings[each.number])})"
-            words.append(f"{text} {each.minutes}")
+            words.append(f"{text} ({each.minutes} min)")
         if own:
             total = sum(exercise.minutes for exercise in own)
-            start = "**Core" if core else "More"
-            lines += f"{start}, {total} minutes{'**' * core}: {', '.join(words)}.\n\n"
+            lines += f"- {'core' if core else 'more'}, {total} minutes: {', '.join(words)}\n"
     return lines
 
 
