@@ -1,5 +1,5 @@
 # vitedu: `make` lists the targets. Every target sets up .venv first, once; a second run does not.
-# `python -m vitedu` has setup, lab, test and slug too, where there is no make.
+# `python -m vitedu` has setup, lab, test, bundle and slug too, where there is no make.
 
 PYTHON ?= python3
 LAB_ARGS ?=

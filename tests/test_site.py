@@ -362,6 +362,14 @@ class TestInChromium:
         fold.press("Enter")
         assert code.is_visible()
 
+    def test_paper_has_the_folded_code_and_no_menus(self, page):
+        """What a reader prints is whole, and what only a screen needs is left out."""
+        opened = page("01_patches")
+        code, menu = opened.get_by_text("after the last block").first, ".bd-sidebar-primary"
+        assert not code.is_visible() and opened.locator(menu).is_visible()
+        opened.emulate_media(media="print")
+        assert code.is_visible() and not opened.locator(menu).is_visible()
+
     def test_search_finds_the_notebook(self, page):
         """A word of the text leads to its page, without a server."""
         opened = page("search")

@@ -51,7 +51,7 @@ def draw_curves_and_bars() -> list[CourseFigure]:
 
 
 def draw_front() -> CourseFigure:
-    """Draw what the course is about, without an answer: a photograph of a ship gets its name."""
+    """Draw what the course is about, without an answer: a photograph gets its name."""
     shipped, code = f"{NAME}{SHIPPED}", "logits = model(photograph)  # (1, 3, 32, 32) -> (1, 10)"
     model = load_pretrained(shipped) if shipped in shipped_models() else train().model
     data = load_data(limit=100, held_out=20)

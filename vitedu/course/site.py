@@ -45,10 +45,10 @@ THREAD = {
 HEADING = re.compile(r"(?m)^### (Exercise ([\d.]+) .+)$")
 SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
 ANCHOR = re.compile(r"\]\(#([^)]+)\)")  # a link to a heading of the same notebook
-# beside the notebooks: what they mean by their words, and a page for who teaches them
+# beside the notebooks: what they mean by their words, and a page for teachers
 WORDS, FIRST_WEEK = "words.md", "../.github/FIRST_WEEK.md"
 GITHUB = f"https://github.com/{REPOSITORY}"
-TEACH = " Who teaches it finds [a plan for the first week]({})."
+TEACH = " Teachers find [a plan for the first week]({})."
 ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!notebooks/\w+\.ipynb)[^)]+\)")  # a link, no page
 MIN_LETTERS = 20  # letters without spaces; a shorter line of a reference gives nothing away
 
@@ -89,7 +89,7 @@ answer is checked as you write it, and the check names the mistake in a wrong on
 {thread}
 ## Notebooks and exercises
 
-The minutes are those that the answers take. The core comes first. Nothing later needs the rest.
+The minutes are those that the answers take. The core comes first. No later notebook needs the others.
 
 {notebooks}
 {note}
