@@ -357,9 +357,10 @@ def store(folder: Path) -> Condition:
 ANSWER = """
 import pathlib, tempfile
 from vitedu.course.tour import check_file
-path = pathlib.Path(tempfile.mkdtemp(), "answer.py")
-path.write_text("from vitedu import patches\\npatchify = patches.patchify")
-checked = check_file(path, seconds=100)
+with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "answer.py")
+    path.write_text("from vitedu import patches\\npatchify = patches.patchify")
+    checked = check_file(path, seconds=100)
 assert checked.everything_passed, " ".join(checked.text.split())
 print("a kernel started, and the right answer to 1.1 passed")
 """

@@ -89,7 +89,7 @@ answer is checked as you write it, and the check names the mistake in a wrong on
 {thread}
 ## Notebooks and exercises
 
-The minutes are those that the answers take. The core comes first. No later notebook needs the others.
+The minutes are for the answers alone. The core comes first; no later notebook needs the others.
 
 {notebooks}
 {note}
