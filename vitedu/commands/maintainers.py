@@ -124,8 +124,9 @@ def build_site(args) -> int:
     from vitedu.course.site import write_site
 
     out = args.out or Path("build/site-instructor" if args.instructor else "build/site")
-    options = {"runs": args.runs, "instructor": args.instructor, "picture": draw_front()}
-    problems = write_site(args.path, out, **options)
+    problems = write_site(
+        args.path, out, runs=args.runs, instructor=args.instructor, draw=draw_front
+    )
     for problem in problems:
         print(problem)
     print(f"{out / 'index.html'}, {len(problems)} problems")

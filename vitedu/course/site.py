@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -130,7 +130,7 @@ def write_site(
     *,
     runs: Path = Path("build/runs"),
     instructor: bool = False,
-    picture: CourseFigure | None = None,
+    draw: Callable[[], CourseFigure] | None = None,
 ) -> list[str]:
     """Build the course as pages in the folder ``out``, which may be published as it is.
 
@@ -140,7 +140,7 @@ def write_site(
         runs: keeps the solved notebooks with their outputs, and in ``results`` what their checks
             said. A notebook that has the same cells and the same profile is not run again.
         instructor: add the solution below every answer cell, folded.
-        picture: for the front page.
+        draw: gives the picture of the front page.
 
     Returns:
         What is wrong with the pages; an empty list if nothing is.
@@ -165,6 +165,7 @@ def write_site(
     with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
         source, trees, warnings = Path(work, "source"), Path(work, "trees"), io.StringIO()
         source.mkdir()
+        picture = draw() if draw else None
         files = source_files(pages, instructor, paths[0].resolve().parent, picture)
         for name, text in files.items():
             (source / name).write_bytes(text.encode() if isinstance(text, str) else text)
