@@ -32,7 +32,7 @@ PYTEST := $(PY) -m vitedu test --
 PROFILE = VITEDU_PROFILE=$(or $(VITEDU_PROFILE),laptop)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test proof bench-checks bench-grade check tour site solve bundle lint slug colab browser latency clean
+.PHONY: help setup lab test proof bench-checks bench-grade honest check tour site solve bundle lint slug colab browser latency clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -54,6 +54,9 @@ bench-checks: $(TEST_VENV)/.test ## how long a student waits for a verdict
 
 bench-grade: $(TEST_VENV)/.test ## grade a made class of untrusted notebooks, beside nbgrader (BENCH_ARGS="--students 24")
 	PYTHONPATH=$(CURDIR)/tests $(TEST_PY) -m bench grade $(BENCH_ARGS)
+
+honest: $(TEST_VENV)/.test ## grade honest notebooks as a class and print what each loses (NAMES="own_"; RUN=1: run them first)
+	PYTHONPATH=$(CURDIR)/tests $(TEST_PY) -m proof.honest $(if $(RUN),--run) $(NAMES)
 
 check: $(TEST_VENV)/.test ## the short round: lint, types, units and doctests; no notebook, no bank, no class
 	@mkdir -p build; $(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \

@@ -251,7 +251,7 @@ def test_luck_earns_nothing(graded):
     assert set(points) <= {"full", "zeros", "unstable"} and points.count("full") < TRIES, points
     for number, word in enumerate(points):
         flags = {flag["kind"] for flag in exercise(graded, f"lucky_{number}")["flags"]}
-        assert ("unstable" in flags) == (word == "unstable") and "dangerous" in flags
+        assert ("unstable" in flags) == (word == "unstable")
 
 
 def test_links_are_not_followed(graded):

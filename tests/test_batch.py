@@ -157,9 +157,9 @@ def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
     """Two students differ; a replay gives every exercise the recorded seed."""
     seeds = []
 
-    def keep(answer, seed, box, *, runs):
+    def keep(answer, seed, box, *, runs, passed):
         seeds.append(seed)
-        return judge(answer, seed, box, runs=runs)
+        return judge(answer, seed, box, runs=runs, passed=passed)
 
     grade_class(folder, out, exercises=TWO, parts=made_parts())
     with Store(out) as store:
@@ -194,7 +194,7 @@ def test_jobs_are_at_work_together_and_no_more_of_them(tmp_path, out):
     folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(12)})
     barrier = threading.Barrier(4, timeout=10)
 
-    def together(answer, seed, box, *, runs):
+    def together(answer, seed, box, *, runs, passed):
         with box.lock:
             box.inside += 1
             box.most = max(box.most, box.inside)
@@ -380,10 +380,10 @@ fingerprint.versions = student.versions = class_reader.versions = lambda: {{"vit
 # a clock that jumps by a day, back and forth
 jumps, clock = [0, 86400, -86400], time.time
 time.time = lambda: clock() + jumps[0]
-def slow(answer, seed, box, *, runs):
+def slow(answer, seed, box, *, runs, passed):
     time.sleep(0.002)
     jumps.append(jumps.pop(0))
-    return judge(answer, seed, box, runs=runs)
+    return judge(answer, seed, box, runs=runs, passed=passed)
 words = {{"exercises": ("patchify", "unpatchify"), "jobs": 3, "parts": made_parts(grade=slow)}}
 main_grade(Path(sys.argv[1]), Path(sys.argv[2]), formats=("canvas",), seed=7, **words)
 """
@@ -429,7 +429,7 @@ def test_a_large_class_does_not_fill_the_memory(tmp_path, out):
     folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(50)})
     picture = "x" * 1_600_000
 
-    def large(answer, seed, box, *, runs):
+    def large(answer, seed, box, *, runs, passed):
         return exercise_grade(answer.exercise, picture=picture + str(seed))
 
     def most():

@@ -20,8 +20,8 @@ from vitedu.grading.adapters import cluster
 from vitedu.grading.adapters.cluster import Cluster, pack_task, read_result
 from vitedu.grading.batch import grade_class
 from vitedu.grading.fingerprint import versions
-from vitedu.grading.grades import Answer, Flag, Submission
-from vitedu.grading.intake.extraction import Extraction
+from vitedu.grading.grades import Flag, Submission
+from vitedu.grading.intake.extraction import Extraction, written_answer
 from vitedu.grading.intake.reading import unpack_extraction, unpack_submission
 from vitedu.grading.store import Store
 from vitedu.grading.student import real_parts
@@ -140,7 +140,7 @@ SUBMISSION = Submission("Zoë", (), {"moodle": "7"})
 def test_a_submission_arrives_as_it_was_sent():
     """Answers, reasons, flags and names, in any script."""
     flags = (Flag("duplicate", "2"),)
-    answer = Answer("patchify", "def patchify(): 'ß'", "import math", flags=flags)
+    answer = replace(written_answer("patchify", "def patchify(): 'ß'", "import math"), flags=flags)
     sent = Extraction({"patchify": answer}, {"stem_tokens": ("no_cell", "")}, [Flag("oddity", "x")])
     how = {"seed": 5, "runs": 3, "polish": None}
     head = json.loads(pack_task(SUBMISSION, sent, EXERCISES, how))

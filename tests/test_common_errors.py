@@ -86,6 +86,10 @@ def softmax_with_typing_error(x, dim=-1):
     return exps / exps.sum(dim, keepdim=True)
 
 
+def softmax_of_a_pair(x, dim=-1):
+    return (x - x.max(dim, keepdim=True)).exp()
+
+
 def softmax_of_unknown(x, dim=-1):
     return numpy_softmax(x, axis=dim)  # noqa: F821
 
@@ -290,6 +294,7 @@ PROVOKED = [
         "",
     ),
     ("tuple_for_tensor", lens_as_a_list, "logit_lens", "a list of", "torch.stack", ""),
+    ("values_and_indices", softmax_of_a_pair, "softmax", "two tensors", r"\.values", "x.max("),
     ("unpacked", split_with_four_names, "split_heads", "has 4 names", "x.shape", "B, N, T, D ="),
     ("return_in_loop", lens_of_the_first, "logit_lens", "inside the loop", "a slice", ""),
     ("first_kept", merge_of_one, "merge_heads", r"x\[0\] keeps one item", "an index", ""),

@@ -9,7 +9,7 @@ import pytest
 from vitedu.grading.box import isolation
 from vitedu.grading.box.isolation import Box
 from vitedu.grading.box.levels import IsolationError
-from vitedu.grading.grades import Answer
+from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.judge import SERVER_ENDED, grade_answer
 
 pytestmark = [
@@ -65,7 +65,7 @@ def box(shared):
 
 def grade(box, source):
     """Grade an answer in three processes."""
-    return grade_answer(Answer("gelu", source), 5, box, runs=3)
+    return grade_answer(written_answer("gelu", source), 5, box, runs=3)
 
 
 def test_answer_that_ends_it_every_time_is_told_and_takes_nobody_along(box):

@@ -14,8 +14,11 @@ from vitedu import inside
 from vitedu.inside import (
     attention_distance,
     attention_rollout,
+    blank_patches,
     calibration,
+    falls_by_patch,
     grid_distances,
+    head_divergence,
     input_gradient,
     nearest_accuracy,
     probe_accuracy,
@@ -54,6 +57,41 @@ def test_input_gradient_finds_the_patch_that_a_model_reads():
     expected = torch.tensor([[0.0, 0.0], [4.0, 0.0]]).expand(3, 2, 2)
     torch.testing.assert_close(input_gradient(model, images, (2, 2)), expected)
     assert images.grad is None and not images.requires_grad
+
+
+def test_blanked_patches_have_the_mean_colour_of_their_own_image():
+    """Two patches of one image, the same twice of the other; nothing else changes."""
+    images = torch.arange(96.0).reshape(2, 3, 4, 4).square()
+    kept = images.clone()
+    blanked = blank_patches(images, torch.tensor([[0, 3], [2, 2]]), (2, 2))
+    means = images.mean(dim=(2, 3), keepdim=True)
+    expected = images.clone()
+    expected[0, :, :2, :2] = expected[0, :, 2:, 2:] = means[0]
+    expected[1, :, 2:, :2] = means[1]
+    assert torch.equal(blanked, expected) and torch.equal(images, kept)
+
+
+def test_falls_by_patch_find_the_patch_that_the_answer_stands_on():
+    """A model that adds up one patch: its answer falls there, and nowhere else."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 2, bias=False))
+    kernel = torch.zeros(2, 4, 4)
+    kernel[1, :2, 2:] = 1.0
+    model[1].weight.data = kernel.flatten(1)
+    image = torch.zeros(1, 4, 4)
+    image[0, :2, 2:] = 1.0  # the mean colour is 1/4, so the logit falls from 4 to 1
+    falls = falls_by_patch(model, image, (2, 2))
+    expected = 1 / (1 + math.exp(-4)) - 1 / (1 + math.exp(-1))
+    torch.testing.assert_close(falls, torch.tensor([[0.0, expected], [0.0, 0.0]]))
+
+
+def test_head_divergence_is_0_between_equal_heads_and_1_between_strangers():
+    """Head 1 is head 0, head 2 looks elsewhere, and half of head 3 is head 0."""
+    rows = torch.tensor([[1.0, 0, 0], [1.0, 0, 0], [0, 1.0, 0], [0.5, 0, 0.5]])
+    table = head_divergence(rows.reshape(1, 4, 1, 3).expand(2, 4, 3, 3))
+    torch.testing.assert_close(table[0, :3], torch.tensor([0.0, 0.0, 1.0]))
+    half = -(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25)) - 0.5
+    assert table[0, 3].item() == pytest.approx(half, abs=1e-6)
+    assert torch.equal(table, table.T)
 
 
 def test_features_that_tell_the_class_are_read_and_noise_is_not():

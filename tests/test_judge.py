@@ -19,6 +19,7 @@ from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.box.package_view import base_files, earlier_exercises, visible_sources
 from vitedu.grading.grades import Answer
+from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.judge import grade_answer
 from vitedu.grading.transport import wire
 from vitedu.grading.transport.literals import read_literal
@@ -55,7 +56,7 @@ def box():
 
 def grade(box, exercise, source, support=SUPPORT, runs=1, seed=SEED):
     """Grade the source of an answer."""
-    return grade_answer(Answer(exercise, source, support), seed, box, runs=runs)
+    return grade_answer(written_answer(exercise, source, support), seed, box, runs=runs)
 
 
 def in_the_notebook(exercise, source):
@@ -98,6 +99,38 @@ def test_grades_are_those_of_the_notebook(box, exercise):
     assert (result.state, result.points) == ("failed", report.points)
     assert result.headline == report.headline and result.picture == report.picture
     assert result.lines == [list(line) for line in report.lines]
+
+
+REMARKS = {
+    "patchify": """def patchify(images, patch_size):
+    B, C, H, W = images.shape
+    gh, gw = H // patch_size, W // patch_size
+    x = images.reshape(B, C, gh, patch_size, gw, patch_size)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(B, gh * gw, -1)
+""",
+    "softmax": """def softmax(x, dim=-1):
+    exp = (x.float() - x.float().amax(dim, True)).exp()
+    return exp / exp.sum(dim, True)
+""",
+}
+
+
+@pytest.mark.parametrize("exercise", REMARKS)
+def test_remarks_are_those_of_the_notebook(box, exercise):
+    """An answer with the idea passes; polish costs the same points, told in the same words."""
+    result = grade(box, exercise, REMARKS[exercise])
+    report = in_the_notebook(exercise, REMARKS[exercise])
+    assert report.passed and report.remarks and report.points < report.max_points
+    assert (result.state, result.points) == ("passed", report.points), result.lines
+    assert result.headline == report.headline
+    assert result.lines == [list(line) for line in report.lines]
+    parts = [
+        (f.name, f.passed, f.is_polish, round(f.points, 2), f.message) for f in report.findings
+    ]
+    keys = ("name", "passed", "polish", "points", "message")
+    assert [tuple(finding[key] for key in keys) for finding in result.findings] == parts
+    lenient = grade_answer(written_answer(exercise, REMARKS[exercise]), SEED, box, runs=1, polish=0)
+    assert lenient.points == lenient.max_points and lenient.state == "passed"
 
 
 def test_stubs_of_the_notebooks_are_not_attempted(box):
@@ -253,7 +286,7 @@ def test_honest_oddities_have_full_points(box, support, before):
 def test_answer_that_needs_another_library_is_not_gradable_and_says_why(box, library):
     """In one state, with one reason, whether or not this machine has the library."""
     sources = (
-        f"from {library} import gelu\n",
+        f"from {library} import gelu as theirs\ngelu = theirs\n",
         f"import {library}\ndef gelu(x):\n    return {library}.gelu(x)\n",
     )
     for source in sources:
@@ -292,7 +325,7 @@ def test_a_real_earlier_class_serves_a_later_answer(box):
 )
 def test_a_value_that_python_folds_needs_no_process(source, state, points):
     """Nothing of it is run, so no processes can disagree; the verdict is that of the checker."""
-    result = grade_answer(Answer("stem_tokens", source), 1, None)
+    result = grade_answer(written_answer("stem_tokens", source), 1, None)
     assert (result.state, result.points, result.runs) == (state, points, 0)
 
 

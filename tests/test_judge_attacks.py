@@ -5,6 +5,7 @@ little time, or a look at the judge. An answer of zeros earns a part of the poin
 runs, and has the right shapes); no trick may earn more than it.
 """
 
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from vitedu.grading import judge
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.grades import Answer
+from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.judge import grade_answer
 from vitedu.grading.transport import remote_answer
 from vitedu.grading.transport.messages import write_plain
@@ -56,8 +57,9 @@ def hurried(box):
 
 
 def grade(box, source, exercise="gelu", support=SUPPORT, runs=1):
-    """Grade the source of an answer."""
-    return grade_answer(Answer(exercise, source, support), SEED, box, runs=runs)
+    """Grade the source of an answer; all of it runs, as one statement."""
+    source = f"if True:\n{textwrap.indent(source, '    ')}"
+    return grade_answer(written_answer(exercise, source, support), SEED, box, runs=runs)
 
 
 @pytest.fixture(scope="module")
@@ -74,18 +76,33 @@ def inside(body: str, result: str = "x * 0") -> str:
     return f"def gelu(x):\n{lines}    return {result}\n"
 
 
+# the worker's own module, which no import gives an answer
+WORKER = """
+import sys
+class Found:
+    def __init__(self):
+        frame = sys._getframe()
+        while "Session" not in frame.f_globals:
+            frame = frame.f_back
+        vars(self)["names"] = frame.f_globals
+    def __getattr__(self, name):
+        return self.names[name]
+    def __setattr__(self, name, value):
+        self.names[name] = value
+w = Found()
+"""
+UNRESTORED = f"{WORKER}w.ModuleState.restore.__code__ = (lambda self: None).__code__\n"
+
 # --- tricks that earn nothing: those that are not in ``attacks`` ---------------------------------
 
-FORGED = """
-from vitedu.grading.box import module_state, worker
-module_state.ModuleState.restore.__code__ = (lambda self: None).__code__
-from vitedu.grading.transport import messages
+FORGED = f"""{UNRESTORED}
+before = w.write_observation
 def forged(seen):
     seen.types["output"], seen.facts["all"] = "tensor", "right"
     seen.detached, seen.modified = False, ()
     seen.error, seen.operations = None, frozenset()
-    return messages.write_observation(seen)
-worker.write_observation = forged
+    return before(seen)
+w.write_observation = forged
 """
 NAMES = "[name for name in sys.modules if name.startswith('vitedu')]"
 LIE = """class E(Exception):
@@ -143,11 +160,7 @@ time.sleep(0.3)
 """
 GONE = {
     "forged frames before a reply": ("protocol", FORGED_FRAMES + RIGHT),
-    "no Python": ("syntax", "def gelu(x:\n    return x\n"),
-    "a byte of zero": ("syntax", "def gelu(x):\n    return '\0'\n"),
-    "nested past the compiler": ("syntax memory crashed", "gelu = " + "(" * 5000 + ")" * 5000),
     "another name": ("no_cell", RIGHT.replace("gelu", "my_gelu")),
-    "a file of megabytes": ("unreadable", RIGHT + "#" * 2**20),
 }
 
 
@@ -160,7 +173,6 @@ def test_what_can_not_be_judged_says_why(box, reasons, source):
     assert result.detail and result.headline
 
 
-WORKER = "import vitedu.grading.box.worker as w\n"
 UNDONE = {
     "another way to pack": WORKER + "w.pack = lambda *a: b'\\x04' + bytes(11)\n" + RIGHT,
     "an old nonce": f"{WORKER}real = w.pack\n"
@@ -312,18 +324,16 @@ def test_forbidden_kernels_are_gone_for_their_exercise_alone(box):
 # --- claims that are no values ------------------------------------------------------------------
 
 
-DRAWS = """
-from vitedu.grading.box import module_state, worker
-module_state.ModuleState.restore.__code__ = (lambda self: None).__code__
-from vitedu.grading.transport import messages
+DRAWS = f"""{UNRESTORED}
+before = w.write_observation
 def forged(seen):
-    data, tensors = messages.write_observation(seen)
+    data, tensors = before(seen)
     for place in PLACES:
         for limit in range(12):
             for words in ("so it is", "anew", "fair", "apart"):
                 data["facts"].append([place.format(limit), words])
     return data, tensors
-worker.write_observation = forged
+w.write_observation = forged
 """
 ONE_DRAW = """
 def random_crop_flip(images, padding, generator):

@@ -124,12 +124,6 @@ def test_config_refuses_an_impossible_rate(field):
         ViTConfigWithOptions(**{field: 1.0})
 
 
-def test_config_refuses_drops_in_blocks_that_are_scaled():
-    """Such a block is not built; the error says what to change."""
-    with pytest.raises(ValueError, match="drop_path_rate=0.1.*layer_scale=False"):
-        ViTConfigWithOptions(layer_scale=True, drop_path_rate=0.1)
-
-
 def test_collapse_losses_are_those_of_the_loss():
     """An even answer costs log 64, a sure one nothing: the loss does not forbid collapse."""
     even = torch.zeros(4, 64)

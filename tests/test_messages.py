@@ -129,11 +129,11 @@ REPORTS = """
   hint      hint("gelu")
 
 == a path that is missing
-✗ 3.3 EncoderBlock: the path around attention is missing   [0.5/6 points]
+✗ 3.3 EncoderBlock: the residual addition after attention is missing   [0.5/6 points]
   right     runs and returns the right types and shapes
   expected  x plus what attention says
   got       36/36 values differ; largest difference 3.6 at [0, 0, 3], allowed 0.0005
-  why       A block corrects its tokens; without the path around it replaces them.
+  why       A block corrects its tokens; without the addition it replaces them.
   try       Add x back after attention.
   paths     no path leads around norm1 and attn
   case      3 sequences of 2 tokens, embed_dim 6, 2 heads

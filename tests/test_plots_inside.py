@@ -120,3 +120,22 @@ def test_explorer_moves_every_map_and_answer_to_the_patch(weights):
     assert np.array_equal(second, maps[1].to_rgba(relative, bytes=True))
     texts = [artist.get_text() for artist in changed if hasattr(artist, "get_text")]
     assert texts == ["block 0: 0-2", "block 1: 1-2"]
+
+
+def test_page_of_one_photograph_names_each_block_and_is_written(tmp_path):
+    """Every block has its maps and its three answers; the falls stand in points around 0."""
+    names, even = ("cat", "dog", "frog", "ship"), np.full((2, *GRID), 0.2)
+    beliefs = np.array([[0.14, 0.6, 0.2, 0.06], [0.7, 0.2, 0.06, 0.04]])
+    falls = np.array([[0.3, 0.0], [0.0, -0.1]])
+    image = torch.zeros(3, 8, 8)
+    maps = {"looks": even, "rollout": even}
+    numbers = maps, even, beliefs, falls, names
+    path = tmp_path / "page.png"
+    fig = plots.show_every_layer(image, image, *numbers, uniform=0.2, path=path)
+    words = fig.words()
+    assert "cat 70%" in words and "dog 60%" in words and "ship" not in words
+    assert "block 0" in words and "block 1" in words
+    maps = {tuple(image.get_clim()): image.get_array() for image in shown(fig)}
+    assert np.allclose(maps[-30.0, 30.0], 100 * falls)
+    assert np.allclose(maps[plots.LOWEST, plots.HIGHEST], 1) and np.allclose(maps[0, 100], 20)
+    assert path.read_bytes().startswith(b"\x89PNG")

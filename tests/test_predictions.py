@@ -59,8 +59,8 @@ def test_compare_repeats_a_single_name(capsys):
     ("yours", "expected"),
     [
         (torch.tensor([[0, 1], [2, 3]]), "✓ shape (2, 2), every number in its place"),
-        (np.arange(4), "✗ your shape is (4,), wanted is (2, 2)"),
-        ([[0, 2], [1, 3]], "✗ the shape is right, the order is not: [[0, 2], [1, 3]]"),
+        (np.arange(4), "✗ your line gives the shape (4,); (2, 2) is asked for"),
+        ([[0, 2], [1, 3]], "✗ right shape, wrong order: your line gives [[0, 2], [1, 3]]"),
         (None, "None so far: write your line, then run the cell again"),
     ],
     ids=["right", "shape", "order", "open"],

@@ -7,19 +7,30 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
 import vitedu
 from vitedu.__main__ import build_parser
+from vitedu.exercises import EXERCISES
+from vitedu.pretrained.reading import shipped_models
 
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
 FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
-PAGES = [*GITHUB.glob("*.md"), *(ROOT / "notebooks").glob("*.md"), ROOT / "README.md"]
+README = ROOT / "README.md"
+PAGES = [
+    *GITHUB.glob("*.md"),
+    *(ROOT / "notebooks").glob("*.md"),
+    README,
+    ROOT / "vitedu/README.md",
+]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 TARGETS = re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.M)
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -143,9 +154,50 @@ def test_pages_name_commands_and_files_that_exist(path):
         assert anchor or heading in names, (target, heading)
 
 
-def test_who_contributes_reads_little():
-    """At most 900 words."""
-    assert len((GITHUB / "CONTRIBUTING.md").read_text("utf-8").split()) <= 900
+@pytest.mark.parametrize(("path", "most"), [(GITHUB / "CONTRIBUTING.md", 900), (README, 1800)])
+def test_who_comes_reads_little(path, most):
+    """So many words."""
+    assert len(path.read_text("utf-8").split()) <= most
+
+
+def section(name):
+    """List the cells of each row, below its head, of the table in a section of the README."""
+    text = README.read_text("utf-8").split(f"\n## {name}\n")[1].split("\n## ")[0]
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_readme_has_the_notebooks_with_their_points():
+    """As the syllabus counts them."""
+    rows = [
+        [re.search(r"/(\w+)\.ipynb", row[0])[1], int(row[3]), int(row[4])]
+        for row in section("Notebooks")
+    ]
+    count, points = Counter(), Counter()
+    for exercise in EXERCISES:
+        count[exercise.notebook] += 1
+        points[exercise.notebook] += exercise.points
+    assert rows == [[name, count[name], points[name]] for name in count]
+    (peers,) = [row for row in section("Beside other courses") if row[0] == "checked exercises"]
+    assert peers[1] == str(len(EXERCISES)) and len(section("Beside other courses")) == 10
+
+
+def test_readme_quotes_what_was_measured():
+    """Three rows: the command and each number stand in one row of MEASURED.md."""
+    measured = (ROOT / "vitedu/bench/MEASURED.md").read_text("utf-8").splitlines()
+    rows = section("Measured")
+    assert len(rows) == 3
+    for _, reached, command in rows:
+        numbers = re.findall(r"\d[\d.,]*\d|\d", reached)
+        found = [row for row in measured if command in row and all(n in row for n in numbers)]
+        assert numbers and found, command
+
+
+def test_readme_gives_the_accuracy_of_models_that_come_along():
+    """As their records have it."""
+    records = shipped_models()
+    for name, _, _, accuracy in section("Trained models"):
+        assert accuracy == f"{records[name.strip('`')]['accuracy']:.2%}".replace("%", " %")
 
 
 def test_known_limits_name_attacks_that_are_tried():
@@ -166,6 +218,17 @@ def test_assistants_are_led_to_the_same_page():
     for name in ("CLAUDE.md", "GEMINI.md"):
         line = (folder / name).read_text("utf-8").strip()
         assert line.startswith("@") and (folder / line[1:]).samefile(folder / "AGENTS.md")
+
+
+@pytest.mark.slow
+def test_picture_of_the_readme_is_drawn_by_its_command(tmp_path):
+    """And it is light. A little of 255 is left for other fonts and processors."""
+    committed = GITHUB / "picture.png"
+    words = [sys.executable, GITHUB / "picture.py", tmp_path / "drawn.png"]
+    subprocess.run(words, check=True, capture_output=True, timeout=250)
+    assert committed.stat().st_size <= 150_000
+    old, new = (np.asarray(Image.open(p).convert("RGB"), float) for p in (committed, words[-1]))
+    assert old.shape == new.shape and np.abs(old - new).mean() < 3
 
 
 @pytest.mark.slow

@@ -334,9 +334,9 @@ def test_checkpoint_keeps_every_tensor(tmp_path):
     model.append(nn.Linear(3, 3))
     model[2].weight = model[0].weight  # shared memory
     model[0].bias = nn.Parameter(torch.arange(6.0)[::2])
-    save_checkpoint(tmp_path, model, {"a": [1, 2]})
+    save_checkpoint(tmp_path, model, {"a": [1, 2], "model": {"layer_scale": False, "depth": 2}})
     tensors, description = load_checkpoint(tmp_path)
-    assert description == {"a": [1, 2]}
+    assert description == {"a": [1, 2], "model": {"depth": 2}}  # without an option of former runs
     assert tensors.keys() == model.state_dict().keys()
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensors[name], tensor)

@@ -17,6 +17,7 @@ from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer
 from vitedu.grading.intake import similarity
+from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.intake.normal_form import normalise, split_tokens
 from vitedu.grading.intake.scan import MIN_TOKENS, forbidden_names, scan_answer
 from vitedu.grading.intake.similarity import token_runs
@@ -24,7 +25,8 @@ from vitedu.grading.intake.similarity import token_runs
 
 def scanned(exercise, source, support="import torch, math\nfrom torch import nn"):
     """Give kind -> message."""
-    return {flag.kind: flag.message for flag in scan_answer(Answer(exercise, source, support))}
+    answer = written_answer(exercise, source, support)
+    return {flag.kind: flag.message for flag in scan_answer(answer)}
 
 
 def alternatives():
@@ -78,7 +80,9 @@ def test_forbidden_names_are_found_in_every_spelling(line):
 
 
 def test_ones_own_function_of_a_forbidden_name_is_none():
-    """Attention built on the softmax and the attention of earlier exercises."""
+    """Attention built on the softmax and the attention of earlier exercises; methods."""
+    own = "class My:\n    def softmax(x, dim=-1): return x\nsoftmax = My.softmax"
+    assert scanned("softmax", own) == {}
     support = "from vitedu.attention import softmax, scaled_dot_product_attention"
     source = "class MultiHeadAttention(nn.Module):\n    def forward(self, x):\n"
     source += "        return scaled_dot_product_attention(x, x, x)"
@@ -94,81 +98,50 @@ def test_forbidden_names_come_from_the_checkers():
     assert forbidden_names("patchify") == forbidden_names("tokens_at_224") == set()
 
 
-NEEDLESS = """
-os.system('ls')
-import subprocess
-from ctypes import cdll
+TELLING = """
 sys._getframe(1).f_locals
-import inspect
 gc.get_objects()
-open('x').read()
-exec('1')
-eval('1')
-__import__('os')
-torch.exp = abs
-torch.Tensor.sum = abs
-setattr(torch, 'exp', abs)
-math.__dict__['pi'] = 3
-__builtins__['abs'] = 1
-del torch.exp
-from vitedu.checks import engine
-import vitedu.course.references
-from vitedu.encoder import gelu
-torch.os.popen('id')
-torch.load('x')
+from ctypes import cdll
+import numpy.ctypeslib, ctypes
 (lambda: 0).__globals__
 ().__class__.__subclasses__()
-sys.modules['torch'] = 1
-get_ipython()
-f = torch.ops.aten._softmax.load
-from numpy.ctypeslib import ctypes
-import numpy.ctypeslib
-from torch import os
-from math import sys
-from torch.utils.data import threading
-vars(torch)['exp'] = abs
-vars(math).update(pi=3)
-torch.__dict__['exp'] = abs
-object.__setattr__(torch, 'exp', abs)
-put = setattr
-t = torch; t.exp = abs
-f = torch.nn.functional; f.gelu = abs
-from torch._inductor.fx_passes import fuse_attention
-import torch._inductor
-from torch import _C
-m._RecordingClassifier__log.clear()
-x.is_meta
-from functools import partial; partial(setattr, torch)
-from sys import modules as m; m.pop('torch._inductor')
-import sys as s; s.meta_path.clear()
-torch._inductor.lowering
-nn.modules._functions
-class T(torch.Tensor): pass
-import pathlib
+from vitedu.checks import engine
+import vitedu.grading.box.worker as worker
+torch.__spec__.loader
 os._exit(0)
 sys.settrace(abs)
-getattr(torch, '_C')
-getattr(m, '_RecordingClassifier__log')
 getattr(abs, '__globals__')
-import _thread
-from operator import attrgetter
-import unittest.mock
-import io
-x.__class__ = dict
-x.__torch_dispatch__
-T = type('T', (torch.Tensor,), {'__torch_function__': abs})
-names = ['__code__']
+sys.meta_path.clear()
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("line", NEEDLESS)
-def test_what_no_answer_needs_is_found(line):
-    """In the answer, inside its function, and in what comes along."""
-    support, plain = "import torch, math, sys, os, gc", "def gelu(x): return x"
-    inner = f"def gelu(x):\n    {line}\n    return x\n"
-    assert "dangerous" in scanned("gelu", f"{line}\n{plain}", support)
-    assert "dangerous" in scanned("gelu", inner, support)
-    assert "dangerous" in scanned("gelu", plain, f"import torch, sys, math, gc\n{line}")
+@pytest.mark.parametrize("line", TELLING)
+def test_a_way_to_what_judges_is_found(line):
+    """In the answer, and in what it may need."""
+    support, helper = "import torch, math, sys, os, gc", f"def helper(x):\n    {line}\n    return x"
+    assert "dangerous" in scanned("gelu", f"def gelu(x):\n    {line}\n    return x", support)
+    assert "dangerous" in scanned("gelu", "def gelu(x): return helper(x)", f"{support}\n{helper}")
+    assert scanned("gelu", "def gelu(x): return x", f"{support}\n{helper}") == {}
+
+
+ORDINARY = """
+import os; os.makedirs('out', exist_ok=True)
+import inspect; inspect.signature(abs)
+import gc; gc.collect()
+import warnings; warnings.simplefilter('ignore')
+x = type(x)(x.__class__)
+from pathlib import Path; Path('a').read_text()
+super().__setattr__('a', 1)
+vars(x).update(a=1)
+torch.set_default_dtype(torch.float32)
+import time, sys; print(sys.version)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", ORDINARY)
+def test_what_students_write_without_thought_is_no_concern(line):
+    """Folders, garbage, signatures: no harm can come of them in the box."""
+    assert scanned("gelu", f"def gelu(x):\n    {line}\n    return x") == {}
 
 
 def test_imports_that_every_notebook_has_are_no_concern():
@@ -180,7 +153,7 @@ def test_imports_that_every_notebook_has_are_no_concern():
 def test_honest_answers_have_no_flags(exercise):
     """Every right answer that the checkers know, in its many styles."""
     for source in HONEST[exercise]:
-        assert scan_answer(Answer(exercise, source, SUPPORT)) == [], source
+        assert scanned(exercise, source, SUPPORT) == {}, source
 
 
 def test_reference_is_known_under_other_names_and_layout():

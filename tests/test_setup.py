@@ -255,9 +255,9 @@ def test_clean_leaves_what_is_committed(fresh):
     assert not (folder / "vitedu" / "__pycache__").exists()
 
 
-def test_readme_lists_every_file_of_the_package():
-    """The file tree of the README has one line with a comment for each."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_readme_of_the_package_lists_every_file():
+    """Its tree has one line with a comment for each."""
+    readme = (ROOT / "vitedu" / "README.md").read_text(encoding="utf-8")
     names = [path.name for path in (ROOT / "vitedu").glob("*.py") if path.name != "__init__.py"]
     names += [f"{path.parent.name}/" for path in (ROOT / "vitedu").glob("*/__init__.py")]
     for name in names:

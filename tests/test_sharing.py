@@ -9,8 +9,8 @@ from vitedu.exercises import find
 from vitedu.grading import judge, student
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.sharing import SharedBox
-from vitedu.grading.grades import Answer, Submission
-from vitedu.grading.intake.extraction import Extraction
+from vitedu.grading.grades import Submission
+from vitedu.grading.intake.extraction import Extraction, written_answer
 from vitedu.grading.student import grade_submission, real_parts
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ class Counting:
 
 def graded(box, sources):
     """Grade one student's answers; gives the grades and how many workers they took."""
-    answers = {id: Answer(id, source, SUPPORT) for id, source in sources.items()}
+    answers = {id: written_answer(id, source, SUPPORT) for id, source in sources.items()}
     counting = Counting(box)
     submission = Submission("ann", (Path("work.ipynb"),))
     asked, read = [find(id) for id in sources], Extraction(answers)
@@ -150,7 +150,7 @@ def test_a_run_alone_is_no_second_chance(monkeypatch, box):
         return judge._Run(reason="crashed" if lend else next(alone))
 
     monkeypatch.setattr(judge, "_run_answer", run)
-    result = judge.grade_answer(Answer("unpatchify", "", SUPPORT), 11, SharedBox(box))
+    result = judge.grade_answer(written_answer("unpatchify", "", SUPPORT), 11, SharedBox(box))
     assert (result.reason, result.runs) == ("unstable", 4)
     assert tried == ["alone", "shared", "alone", "alone", "alone"]
 
@@ -177,7 +177,10 @@ def test_few_processes_wait(box):
     """What waits keeps memory: two processes, however many exercises there are."""
     with SharedBox(box) as shared:
         for id, source in right("patchify", "softmax", "layer_norm").items():
-            assert judge.grade_answer(Answer(id, source, SUPPORT), 11, shared).state == "passed"
+            assert (
+                judge.grade_answer(written_answer(id, source, SUPPORT), 11, shared).state
+                == "passed"
+            )
             assert len(shared._idle) == 2
 
 

@@ -55,6 +55,8 @@ DECORATED = "@add_to_class(MultiHeadAttention)\n" + FORWARD
 ITSELF = "class MultiHeadAttention(MultiHeadAttention):\n" + METHOD
 LATER = 'setattr(MultiHeadAttention, "forward", forward)'
 
+SET_UP = "def set_up():\n    global ONE\n    ONE = 1.0\n\nset_up()"
+
 # name: (exercise, cells before, the cell, cells after)
 RIGHT_ONES = {
     "star import of math": ("gelu", [MATH], WITH_ROOT, []),
@@ -68,6 +70,7 @@ RIGHT_ONES = {
     "a class decorator": (MHA, [ADD], HEADS, [DECORATED]),
     "a function that attaches": (MHA, [ATTACHES], HEADS, [FORWARD, f"attach({MHA}, forward)"]),
     "built on itself": (MHA, [HEADS], ITSELF, []),
+    "made inside a function": ("softmax", [SET_UP], WITH_ONE, []),
     "a constant below": ("softmax", [], WITH_ONE, ["ONE = 1.0"]),
     "a table below": (
         "softmax",
@@ -82,10 +85,8 @@ RIGHT_ONES = {
 }
 
 # name: (cells before, the cell, word of the detail)
-SET_UP = "def set_up():\n    global ONE\n    ONE = 1.0\n\nset_up()"
 MISSING = "import no_such_library\n\n" + WITH_ONE.replace("ONE", "no_such_library.one")
 OPEN_ONES = {
-    "made inside a function": ([SET_UP], WITH_ONE, "ONE"),
     "made by training": (["for step in range(3):\n    ONE = fit(step)"], WITH_ONE, "ONE"),
     "made in a cell that does not parse": (["ONE = 1.0\nthis is no Python"], WITH_ONE, "ONE"),
     "a star import": (["from no_such_library import *"], WITH_ONE, "no_such_library"),
@@ -135,6 +136,54 @@ def test_what_cannot_come_along_is_open_and_never_0(box, tmp_path, tried):
     grade = graded(box, tmp_path, "softmax", before, cell, [])
     assert (grade.state, grade.reason) == ("not_gradable", "import"), grade.lines
     assert word in grade.detail
+
+
+ATTENTION = """def scaled_dot_product_attention(q, k, v):
+    weights = softmax(q @ k.mT / k.shape[-1] ** 0.5{more})
+    return weights @ v, weights
+"""
+WRONG = "def softmax(x, dim=-1, mask=None):\n    return x * 0\n"
+LOOPS = "def softmax(x, dim=-1):\n    while True:\n        pass\n"
+CUTS = "def softmax(x, dim=-1):\n    return [][0]\n"
+
+
+@pytest.mark.parametrize("softmax", [WRONG, LOOPS, CUTS], ids=["zeros", "endless", "an error"])
+def test_one_mistake_costs_its_own_points(box, tmp_path, softmax):
+    """References stand in for an earlier answer that did not pass, and the student is told."""
+    attention = ATTENTION.format(more="")
+    name = "scaled_dot_product_attention"
+    grade = graded(box, tmp_path, name, [softmax], attention, [])
+    assert (grade.state, grade.points) == ("passed", grade.max_points), grade.lines
+    words = "references stood in for softmax, which did not pass"
+    assert [flag.message for flag in grade.flags if flag.kind == "stand_ins"] == [words]
+    wrong = graded(box, tmp_path, name, [softmax], attention.replace("k.mT", "-k.mT"), [])
+    assert wrong.state == "failed" and wrong.points > 0
+
+
+def test_a_right_earlier_answer_needs_no_reference(box, tmp_path):
+    """With an argument more than the reference has; whether it passed or was not graded."""
+    own = RIGHT.replace("dim=-1", "dim=-1, mask=None")
+    attention = ATTENTION.format(more=", mask=None")
+    grade = graded(box, tmp_path, "scaled_dot_product_attention", [own], attention, [])
+    assert grade.state == "passed" and "stand_ins" not in {flag.kind for flag in grade.flags}
+
+
+def test_what_only_ones_own_wrong_answer_could_serve_is_open(box, tmp_path):
+    """The reference has no mask: the later answer may be right, so that a person decides."""
+    attention = ATTENTION.format(more=", mask=None")
+    grade = graded(box, tmp_path, "scaled_dot_product_attention", [WRONG], attention, [])
+    assert (grade.state, grade.reason) == ("not_gradable", "depends")
+    assert "unexpected keyword argument 'mask'" in grade.detail
+    unknown = ATTENTION.format(more=", axis=-1")  # its own softmax has no axis either
+    grade = graded(box, tmp_path, "scaled_dot_product_attention", [WRONG], unknown, [])
+    assert grade.state == "failed"
+
+
+def test_an_earlier_definition_counts_where_the_last_is_no_attempt(box, tmp_path):
+    """A tensor in its place, which only running shows; never because the last one is wrong."""
+    tensor = "import torch\nmaker = torch.zeros\nsoftmax = maker(3)"
+    assert graded(box, tmp_path, "softmax", [], RIGHT, [tensor]).state == "passed"
+    assert graded(box, tmp_path, "softmax", [], RIGHT, [CUTS]).state == "failed"
 
 
 @pytest.mark.parametrize("line", RAISED.values(), ids=RAISED)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from vitedu.encoder import EncoderBlock
-from vitedu.vit import VisionTransformer, ViTConfig, capture
+from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, capture
 
 SMALL = ViTConfig(image_size=12, patch_size=4, num_classes=7, embed_dim=12, depth=2, num_heads=3)
 
@@ -35,6 +35,22 @@ def test_starting_weights_have_the_spread_and_the_bound_that_are_promised():
         assert drawn.std().item() == pytest.approx(0.0176, abs=0.1 / drawn.numel() ** 0.5)
     assert not any(layer.bias.any() for layer in linear)
     assert model.patch_embed.proj.weight.abs().max() > 0.1
+
+
+@pytest.mark.parametrize(
+    "shape, parameters",
+    [
+        (replace(PRESETS["vit_micro_patch8_32"], patch_size=4), 809_354),
+        (PRESETS["vit_tiny_patch4_32"], 2_693_578),
+        (replace(PRESETS["vit_tiny_patch4_32"], embed_dim=384, depth=8, num_heads=6), 14_244_490),
+    ],
+    ids=["micro with patches of 4", "tiny", "small with 8 blocks"],
+)
+def test_models_have_as_many_parameters_as_counted_by_hand(shape, parameters):
+    """Weights and biases of every layer, class token and positions included."""
+    with torch.device("meta"):
+        model = VisionTransformer(shape)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
 @pytest.mark.slow  # loads timm and torchvision

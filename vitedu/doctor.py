@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vitedu import files
-from vitedu.course.environments import CPU_BUILD, has_nvidia_gpu
+from vitedu.course.environments import has_nvidia_gpu
 
 MAX_SPINS = 10_000  # rounds of the loop in which an OpenMP thread waits
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
@@ -278,10 +278,8 @@ def build(device: str, cuda: str | None) -> Condition:
         return Condition("torch build", "good", "without CUDA")
     if device == "cuda" or has_nvidia_gpu():
         return Condition("torch build", "good", f"for CUDA {cuda}")
-    remedy = (
-        "It works. To save disk (the CUDA build takes 5.4 GB, the CPU build about a tenth):\n"
-        f'make clean && make setup PIP_ARGS="--extra-index-url {CPU_BUILD}"'
-    )
+    saving = "To save disk (the CUDA build takes 5.4 GB, the CPU build about a tenth):"
+    remedy = f"It works. {saving}\nmake clean && make setup"
     text = f"for CUDA {cuda}, on a machine without an NVIDIA driver"
     return Condition("torch build", "note", text, remedy)
 

@@ -2,8 +2,8 @@
 
 Role: the layers of a ``ViTConfigWithOptions``, and the functions behind them. An option of
 ``AttentionWithOptions`` and ``FusedMlp`` changes one step and adds no parameter, so weights of one
-form load into any other. ``LayerScale``, ``SwiGlu`` and ``QuickGelu`` stand in published models
-since 2021, ``ConvStem`` in place of ``PatchEmbed``. Not here: the model (``options``).
+form load into any other. ``SwiGlu`` and ``QuickGelu`` stand in published models since 2021,
+``ConvStem`` in place of ``PatchEmbed``. Not here: the model (``options``).
 
 A linear layer that sees every token alone is a convolution with a kernel of one. On a CPU torch
 sends the two to different libraries: float32 products to MKL, whose AVX-512 kernels serve Intel's
@@ -14,8 +14,8 @@ Legend: B batch, T tokens, D embed_dim, nh heads, hd head_dim, gh gw patch grid.
 
 References: Su et al. 2021, rotary positions (arXiv 2104.09864), along two axes in Heo et al. 2024
 (arXiv 2403.13298); Dehghani et al. 2023, section 2, QK-norm (arXiv 2302.05442); Dao et al. 2022,
-the fused kernel (arXiv 2205.14135); Touvron et al. 2021, LayerScale (arXiv 2103.17239); Shazeer
-2020, SwiGLU (arXiv 2002.05202); Xiao et al. 2021, small convolutions in front (arXiv 2106.14881).
+the fused kernel (arXiv 2205.14135); Shazeer 2020, SwiGLU (arXiv 2002.05202); Xiao et al. 2021,
+small convolutions in front (arXiv 2106.14881).
 """
 
 from functools import partial
@@ -297,32 +297,6 @@ class SwiGlu(nn.Module):
         return self.fc2(F.silu(gate) * value)
 
 
-class LayerScale(nn.Module):
-    """A learned factor for every feature, near 0 at the start: a block begins as almost nothing."""
-
-    def __init__(self, embed_dim: int, start: float = 1e-5):
-        super().__init__()
-        self.gamma = nn.Parameter(torch.full((embed_dim,), start))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Scale tokens (B, T, D)."""
-        return x * self.gamma
-
-
-class ScaledBlock(EncoderBlock):
-    """An ``EncoderBlock`` with ``LayerScale`` at the end of both side roads; timm's names."""
-
-    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0, **layers):
-        super().__init__(embed_dim, num_heads, mlp_ratio, **layers)
-        self.ls1, self.ls2 = LayerScale(embed_dim), LayerScale(embed_dim)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Map tokens (B, T, D) to (B, T, D)."""
-        attended, weights = self.attn(self.norm1(x))
-        x = x + self.ls1(attended)
-        return x + self.ls2(self.mlp(self.norm2(x)))
-
-
 class AttentionWithOptions(MultiHeadAttention):
     """``MultiHeadAttention`` with any of three options; with none of them the results are the same.
 
@@ -513,8 +487,6 @@ def block_with_options(config: Any, number: int) -> EncoderBlock:
     if config.drop_rate or config.drop_path_rate:
         path_rate = config.drop_path_rate * number / max(1, config.depth - 1)
         return DroppingBlock(*sizes, drop_rate=config.drop_rate, drop_path_rate=path_rate, **layers)
-    if config.layer_scale:
-        return ScaledBlock(*sizes, **layers)
     reads_first = config.pool == "cls" and not (config.rope or config.qk_norm)
     is_last = number == config.depth - 1
     kind = LastBlock if config.fused and reads_first and is_last else EncoderBlock

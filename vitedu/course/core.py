@@ -18,7 +18,13 @@ HEADING = re.compile(r"(?m)^# More\b")
 FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
 FIGURE = re.compile(r"\b(?:plots\.\w+|explore_\w+|show_\w+|draw_\w+|postcard)\(")
 PREDICTION = re.compile(r"(?m)^my_\w+ = None\b")
-MINUTES = {"01_patches": 90, "02_attention": 100, "03_encoder": 95, "04_training": 120}
+MINUTES = {
+    "01_patches": 90,
+    "02_attention": 100,
+    "03_encoder": 95,
+    "04_training": 120,
+    "05_inside": 90,
+}
 MOST = {"cells": 85, "words": 2800, "lines": 300, "predictions": 6}
 
 

@@ -62,11 +62,11 @@ def confirm(yours: Any, wanted: Sequence) -> None:
         return
     yours, target = np.asarray(yours), np.asarray(wanted)
     if yours.shape != target.shape:
-        print(f"✗ your shape is {yours.shape}, wanted is {target.shape}")
+        print(f"✗ your line gives the shape {yours.shape}; {target.shape} is asked for")
     elif (yours == target).all():
         print(f"✓ shape {target.shape}, every number in its place")
     else:
-        print(f"✗ the shape is right, the order is not: {yours.tolist()}")
+        print(f"✗ right shape, wrong order: your line gives {yours.tolist()}")
 
 
 def _verdict(guess: Any, measured: Any, form: str) -> str:

@@ -58,9 +58,11 @@ def load_description(folder: Path) -> dict:
     """
     path = Path(folder) / DESCRIPTION
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        description = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is no JSON: {error}.") from None
+    description.get("model", {}).pop("layer_scale", None)  # an option of former runs, always off
+    return description
 
 
 def save_tensors(path: Path, tensors: dict[str, torch.Tensor], note: str = "") -> None:

@@ -23,6 +23,7 @@ REASONS = {
     "no_cell": "no cell answers this exercise and no cell defines its name",
     "syntax": "the answer is not valid Python",
     "import": "the code around the answer cannot be run",
+    "depends": "it needs an earlier answer that did not pass, and no reference can stand in for it",
     "timeout": "the answer did not come to an end and would not be interrupted",
     "memory": "the answer asked for more memory than a worker may have",
     "crashed": "the answer ended the process that ran it",
@@ -46,17 +47,29 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Program:
+    """The statements that an answer may need, as ``box.names.Statement``. Plain data."""
+
+    spaces: dict[str, dict]  # notebook or module -> place -> statement; all answers share it
+    needed: dict[str, list[int]]  # notebook or module -> places that this answer may need
+    targets: list[tuple[str, int]]  # its definitions, the one that counts first
+    mocks: dict[str, str]  # name -> code in place of what needs data
+    uses: list[str]  # other exercises that it may use
+    own: dict[str, str]  # of those, exercise -> notebook with the student's answer
+    bound: list[str]  # names that it may read and that some unreadable cell binds
+
+
+@dataclass(frozen=True)
 class Answer:
     """The code of one exercise, as text."""
 
     exercise: str  # id of the syllabus
-    source: str  # the answer cell
-    support: str = ""  # imports, helper definitions and literal constants of the notebook, in order
+    source: str  # its cell
     match: str = "metadata"  # or "name", if the cell has no metadata
     notebook: str = ""  # name of its file
     flags: tuple[Flag, ...] = ()
     cell: int = 0  # number of its cell in the notebook, from 1
-    bound: tuple[str, ...] = ()  # names that it reads and its notebook binds somewhere
+    program: Program | None = None  # None: the cell has no statement that defines it
     runs: tuple[int, ...] = ()  # what ``similarity`` compares, as numbers
 
 

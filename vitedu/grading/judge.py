@@ -7,7 +7,6 @@ process (``box.sharing``). An answer that cannot be judged gets a reason and no 
 exception.
 """
 
-import ast
 import functools
 import hashlib
 import re
@@ -16,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from vitedu import exercises
 from vitedu.checks.answers import PlainValue
@@ -27,8 +27,8 @@ from vitedu.checks.limits import MAX_OUTPUT
 from vitedu.checks.observation import Observation
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
-from vitedu.course.parsing import parse
-from vitedu.grading.box.cells import CLOSED_MODULES
+from vitedu.grading.box.names import CLOSED_MODULES
+from vitedu.grading.box.package_view import earlier_exercises
 from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Answer, ExerciseGrade, Flag
@@ -38,7 +38,7 @@ from vitedu.grading.transport.remote_answer import RemoteAnswer
 from vitedu.grading.transport.wire import WireError, clean, pack
 
 RUNS = 3  # an answer that is right one time in three passes with probability 5 % at most
-MAX_CODE = 2**20  # the most characters of code that are run
+MAX_SECONDS = 60.0  # wall-clock time of all runs of an answer together; right ones take 1 s
 MAX_KEPT = 6000  # the most characters of code that a grade keeps
 SERVER_ENDED = (
     "the process that starts all workers ended while this answer ran, and again when it ran alone"
@@ -89,9 +89,18 @@ class _Run:
 
 
 def grade_answer(
-    answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS, polish: float = MOST_POLISH
+    answer: Answer,
+    seed: int,
+    box: AnyBox,
+    *,
+    runs: int = RUNS,
+    polish: float = MOST_POLISH,
+    passed: frozenset[str] = frozenset(),
 ) -> ExerciseGrade:
     """Grade one answer.
+
+    It runs with the student's own earlier answers. If it fails, it runs again with references in
+    place of those that did not pass, so that a mistake costs its own points only.
 
     Args:
         answer: its code as text.
@@ -99,6 +108,7 @@ def grade_answer(
         box: starts the workers.
         runs: number of runs, each in another process; all must agree.
         polish: the share of the points that polish has at most; ``Checker.most_polish``.
+        passed: exercises that this student has passed.
 
     Raises:
         ValueError: the exercise is unknown, or ``runs`` is below 1.
@@ -106,36 +116,31 @@ def grade_answer(
     if runs < 1:
         raise ValueError(f"runs must be at least 1 (got {runs}).")
     exercise, start = exercises.find(answer.exercise), time.perf_counter()
+    flags = list(answer.flags)
     results: list[_Run] = []
     try:
         checker = find_lenient_checker(answer.exercise, polish)
         with _LOCK, neutral_settings():
             cases = checker.draw(seed) if isinstance(checker, Checker) else []
-        target = runs
-        hides_names = any(getattr(checker, name, ()) for name in ("forbidden", "hides"))
-        while len(results) < target and not (results and results[-1].is_last):
-            if results and isinstance(box, SharedBox) and box.is_shared and not hides_names:
-                lend = functools.partial(box.lend_worker, len(results))
-                result = _run_answer(checker, cases, answer, seed, box, results, lend)
-                if result.verdict == results[0].verdict:
-                    results.append(result)
-                    continue
-                # no second chance: shared runs count no more, and one more run must agree
-                box.is_shared, target, results = False, runs + 1, results[:1]
-            result = _run_answer(checker, cases, answer, seed, box, results)
-            if result.reason == "grader":  # try once more, apart from other answers
-                result = _rerun_alone(result, checker, cases, answer, seed, box, results)
-            results.append(result)
+        task = _Task(answer, checker, cases, seed, box, passed, time.monotonic() + MAX_SECONDS)
+        results, final = _run_often(task, runs)
+        stand_ins = _find_stand_ins(task) if _may_improve(final) else ()
+        if stand_ins and time.monotonic() < task.deadline:
+            task = replace(task, stand_ins=stand_ins)
+            again, other = _run_often(task, runs)
+            clash = _describe_clash(other, stand_ins)
+            if other.state != PASSED and clash and not _describe_clash(final, stand_ins):
+                final = _Run(reason="depends", detail=clash)
+            elif other.points is not None and other.points >= (final.points or 0.0):
+                words = f"references stood in for {', '.join(stand_ins)}, which did not pass"
+                flags.append(Flag("stand_ins", words))
+                results, final = again, other
     # a fault of the grader must cost no student points and must not stop the batch
     except Exception as error:
         words = f"{type(error).__name__}: {error}"[:300]
-        results = [_Run(reason="grader", detail=words)]
-    flags = list(answer.flags)
-    final = next((result for result in results if result.reason == "grader"), results[0])
-    if final.reason != "grader" and len({result.verdict for result in results}) > 1:
-        words = "; ".join(result.describe() for result in results)
-        final = _Run(reason="unstable", detail=f"{len(results)} fresh processes: {words}")
-        flags.append(Flag("unstable", f"Fresh processes disagreed: {words}."))
+        results = [final := _Run(reason="grader", detail=words)]
+    if final.reason == "unstable":
+        flags.append(Flag("unstable", f"Fresh processes disagreed: {final.detail}."))
     if final.is_undecided:  # worth a flag, because no reference is ever undecided
         words = "What it does on another device could not be seen: it ended in an error there."
         flags.append(Flag("undecided", words))
@@ -160,6 +165,83 @@ def grade_answer(
     return grade
 
 
+@dataclass(frozen=True)
+class _Task:
+    """All that the runs of one answer have in common."""
+
+    answer: Answer
+    checker: Any
+    cases: list[Case]
+    seed: int
+    box: AnyBox
+    passed: frozenset[str]
+    deadline: float  # of all runs together, as ``time.monotonic`` counts
+    stand_ins: tuple[str, ...] = ()  # exercises whose references replace the student's own
+
+
+def _run_often(task: _Task, runs: int) -> tuple[list[_Run], _Run]:
+    """Run an answer until enough processes agree; return the runs and what they amount to."""
+    results: list[_Run] = []
+    target, box = runs, task.box
+    hides_names = any(getattr(task.checker, name, ()) for name in ("forbidden", "hides"))
+    while len(results) < target and not (results and results[-1].is_last):
+        if results and isinstance(box, SharedBox) and box.is_shared and not hides_names:
+            lend = functools.partial(box.lend_worker, len(results))
+            result = _run_answer(task, results, lend)
+            if result.verdict == results[0].verdict:
+                results.append(result)
+                continue
+            # no second chance: shared runs count no more, and one more run must agree
+            box.is_shared, target, results = False, runs + 1, results[:1]
+        result = _run_answer(task, results)
+        if result.reason == "grader":  # try once more, apart from other answers
+            result = _rerun_alone(result, task, results)
+        results.append(result)
+    final = next((result for result in results if result.reason == "grader"), results[0])
+    if final.reason != "grader" and len({result.verdict for result in results}) > 1:
+        words = "; ".join(result.describe() for result in results)
+        final = _Run(reason="unstable", detail=f"{len(results)} fresh processes: {words}")
+    return results, final
+
+
+def _may_improve(final: _Run) -> bool:
+    """Tell whether references in place of earlier answers could change a result."""
+    if final.reason:
+        return final.reason not in ("grader", "syntax", "unreadable", "no_cell")
+    report = final.report
+    return final.state != PASSED and report is not None and report.status != "not_attempted"
+
+
+def _find_stand_ins(task: _Task) -> tuple[str, ...]:
+    """List the student's own earlier answers that this one may use and that have not passed."""
+    program = task.answer.program
+    if program is None:
+        return ()
+    own = {
+        name
+        for space, places in program.needed.items()
+        for statement in (program.spaces[space][place] for place in places)
+        for name in statement.binds
+        if "import" not in statement.marks
+    }
+    earlier = earlier_exercises(task.answer.exercise)
+    return tuple(e.id for e in earlier if e.id in own - task.passed)
+
+
+def _describe_clash(run: _Run, stand_ins: tuple[str, ...]) -> str:
+    """Say how an answer uses an earlier one in a way that the reference does not allow; or ""."""
+    for observation in run.observations.values():
+        error = observation.error
+        if error is None:
+            continue
+        for name in stand_ins:
+            if error.kind == "TypeError" and re.match(rf"(?:\w+\.)?{name}\b.*\(\) ", error.message):
+                return f"it calls its own {name} in another way: {error.message}"[:300]
+            if error.kind == "AttributeError" and f"'{name}' object" in error.message:
+                return f"it reads more of its own {name}: {error.message}"[:300]
+    return ""
+
+
 def _copy_report(grade: ExerciseGrade, report: Report) -> None:
     """Copy what a report says into a grade."""
     grade.attempted = report.status != "not_attempted"
@@ -182,36 +264,42 @@ def _copy_report(grade: ExerciseGrade, report: Report) -> None:
 
 
 def _run_answer(
-    checker,
-    cases,
-    answer: Answer,
-    seed: int,
-    box: AnyBox,
+    task: _Task,
     earlier: list[_Run],
     open_worker: Callable[[], AbstractContextManager[AnyWorker]] | None = None,
 ) -> _Run:
     """Run an answer in one worker, which ``open_worker`` may provide, and judge what it did."""
-    if len(answer.source) + len(answer.support) > MAX_CODE:
-        return _Run(
-            reason="unreadable", detail=f"more than {MAX_CODE:,} characters of code", is_last=True
-        )
+    answer, checker, box = task.answer, task.checker, task.box
+    program = answer.program
     if not re.search(r"^\s*[^\s#]", answer.source, re.MULTILINE):
         return _Run(Report(answer.exercise).set_not_attempted(), is_last=True)
-    if not isinstance(checker, Checker) and (plain := read_literal(answer)) is not None:
-        with _LOCK:
-            return _Run(checker.judge(_ValueSource(plain)), is_last=True, is_read=True)
+    if program is None:
+        words = f"the cell of this exercise defines no {answer.exercise}"
+        return _Run(reason="no_cell", detail=words, is_last=True)
+    if not isinstance(checker, Checker):
+        space, place = program.targets[0]
+        text = replace(answer, source=program.spaces[space][place].text)
+        if (plain := read_literal(text)) is not None:
+            with _LOCK:
+                return _Run(checker.judge(_ValueSource(plain)), is_last=True, is_read=True)
+    seconds_left = task.deadline - time.monotonic()
+    if seconds_left <= 0:
+        words = f"its runs take more than {MAX_SECONDS:g} s together"
+        return _Run(reason="timeout", detail=words, is_last=True)
     worker: AnyWorker | None = None
     try:
         with (open_worker or box.worker)() as worker:
             remote = RemoteAnswer(worker, box.limits)
-            loaded = remote.load(answer, getattr(checker, "forbidden", frozenset()))
+            remote.budget = min(remote.budget, seconds_left)
+            forbidden: frozenset[str] = getattr(checker, "forbidden", frozenset())
+            loaded = remote.load(answer, forbidden, task.passed, task.stand_ins)
             if not loaded.is_defined:
                 return _judge_undefined(answer, loaded)
             if isinstance(checker, Checker):
                 first = earlier[0].observations if earlier else {}
-                once = [case.name for case in cases if _runs_once(case)]
+                once = [case.name for case in task.cases if _runs_once(case)]
                 observations = {name: first[name] for name in once if name in first}
-                gathered = observe_answer(checker, cases, remote, remote.seconds, observations)
+                gathered = observe_answer(checker, task.cases, remote, remote.seconds, observations)
             else:
                 value = remote.plain()
     except WireError as error:
@@ -230,7 +318,7 @@ def _run_answer(
         with _LOCK:
             report = checker.judge(_ValueSource(value))
         return _Run(report, printed=printed, is_last=value.is_empty)
-    return _judge_run(checker, cases, gathered, seed, answer, loaded, printed, earlier)
+    return _judge_run(task, gathered, loaded, printed, earlier)
 
 
 def _runs_once(case: Case) -> bool:
@@ -242,7 +330,7 @@ def _runs_once(case: Case) -> bool:
     return case.driver == "second_call" or case.on_accelerator
 
 
-def _rerun_alone(first: _Run, checker, cases, answer, seed, box, earlier) -> _Run:
+def _rerun_alone(first: _Run, task: _Task, earlier: list[_Run]) -> _Run:
     """Run an answer again after a fault of the grader, with a fork server of its own.
 
     Answers share a fork server. If it ends, any answer that was running may be the cause. The
@@ -251,8 +339,8 @@ def _rerun_alone(first: _Run, checker, cases, answer, seed, box, earlier) -> _Ru
     Args:
         first: the result of the run that is repeated.
     """
-    with box.open_separate() as separate_box:
-        result = _run_answer(checker, cases, answer, seed, separate_box, earlier)
+    with task.box.open_separate() as separate_box:
+        result = _run_answer(replace(task, box=separate_box), earlier)
     if first.server_ended and result.server_ended:
         return replace(result, reason="crashed", detail=SERVER_ENDED, is_last=True)
     return replace(result, is_last=result.is_last or result.reason == "grader")
@@ -275,14 +363,13 @@ class _ValueSource:
         return self.value
 
 
-def _judge_run(
-    checker, cases, gathered, seed, answer: Answer, loaded: LoadResult, printed, earlier
-) -> _Run:
+def _judge_run(task: _Task, gathered, loaded: LoadResult, printed: str, earlier) -> _Run:
     """Judge what was gathered. Observations equal to those of an earlier run get its result."""
+    answer, checker, cases = task.answer, task.checker, task.cases
     observations = list(gathered.observations.values())
     errors = [s.error for s in observations if s.error is not None]
     for error in errors:
-        if _raises_itself(answer, error):
+        if error.raised_by_student:
             continue  # an answer may not make itself not gradable by raising such an error
         if error.kind == "MemoryError" or "allocate memory" in error.message:
             return _Run(reason="memory", detail=f"{error.kind}: {error.message}"[:300])
@@ -298,7 +385,7 @@ def _judge_run(
         if run.digest == digest:
             return run
     with _LOCK, neutral_settings():
-        report = judge_observations(checker, cases, gathered, seed)
+        report = judge_observations(checker, cases, gathered, task.seed)
     timed_out = loaded.timed_out or any(error.kind == "TimeUp" for error in errors)
     # one run is enough for 0 points, but never for a pass
     is_last = not report.points or (timed_out and not report.passed)
@@ -324,7 +411,7 @@ def _judge_undefined(answer: Answer, loaded: LoadResult) -> _Run:
         return _Run(reason="timeout", detail="the cell itself does not end", is_last=True)
     if "SyntaxError" in trouble.kinds:
         return _Run(reason="syntax", detail=words, is_last=True)
-    if not _raises_itself(answer, trouble):
+    if not trouble.raised_by_student:
         if trouble.kind == "MemoryError":
             return _Run(reason="memory", detail=words)
         if missing := _describe_missing(answer, loaded, trouble):
@@ -337,6 +424,7 @@ def _judge_undefined(answer: Answer, loaded: LoadResult) -> _Run:
 
 NEEDS = "Answers of this course need no more than torch, numpy and what Python itself brings."
 _MODULE = re.compile(r"No module named '([\w.]+)")
+_MISSING = re.compile(r"NameError: name '(\w+)' is not defined")
 _OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # the package's name, but not inside a path
 
 
@@ -356,51 +444,24 @@ def _describe_missing(answer: Answer, loaded: LoadResult, error: RaisedError) ->
         return ""
     for names, why, origin in loaded.failures:
         if (name[1] in names or "*" in names) and origin.split(".")[0] != "vitedu":
-            return f"it needs {name[1]}, which is not here: {why}. {NEEDS}"[:300]
-    if library := _find_imports(answer.source).get(name[1]):
-        return f"it imports {library}, which is not here. {NEEDS}"[:300]
-    if name[1] in answer.bound:
+            if origin and _MODULE.search(why):
+                return f"it imports {origin}, which is not here. {NEEDS}"[:300]
+            return f"it needs {name[1]}, which is not here: {_find_cause(loaded, why)}. {NEEDS}"[
+                :300
+            ]
+    if answer.program and name[1] in answer.program.bound:
         why = f" ({loaded.trouble.message})" if loaded.trouble else ""
         words = f"it needs {name[1]}, which its notebook makes in a way that does not work here"
         return f"{words}{why}."[:300]
     return ""
 
 
-def _find_imports(source: str) -> dict[str, str]:
-    """Return name -> library for the imports of a cell, without those from this package."""
-    try:
-        nodes = list(ast.walk(parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
-    libraries: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            libraries |= {(a.asname or a.name).split(".")[0]: a.name for a in node.names}
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] != "vitedu":
-            libraries |= {a.asname or a.name: node.module or "" for a in node.names}
-    return libraries
-
-
-_ERRORS = {"ImportError", "ModuleNotFoundError", "MemoryError", "NameError", "UnboundLocalError"}
-_MESSAGES = ("allocate memory", "out of memory", "No module named", "is not defined")
-
-
-def _raises_itself(answer: Answer, error: RaisedError) -> bool:
-    """Tell whether an answer itself raises an error that would make it not gradable.
-
-    The worker's word (``raised_by_student``) cannot be trusted, so the code is read as well.
-    """
-    if error.raised_by_student:
-        return True
-    for text in (answer.source, answer.support):
-        try:
-            raises = [n for n in ast.walk(parse(text)) if isinstance(n, ast.Raise) and n.exc]
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for node in (inner for raise_ in raises for inner in ast.walk(raise_)):
-            if isinstance(node, ast.Name) and node.id in _ERRORS:
-                return True
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if any(words in node.value for words in _MESSAGES):
-                    return True
-    return False
+def _find_cause(loaded: LoadResult, why: str) -> str:
+    """Follow missing names to the first statement that failed, and say why it did."""
+    for _ in loaded.failures:
+        name = _MISSING.match(why)
+        causes = [reason for names, reason, _ in loaded.failures if name and name[1] in names]
+        if not causes or causes[0] == why:
+            break
+        why = causes[0]
+    return why

@@ -18,6 +18,7 @@ from vitedu.grading.grades import (
     FAILED,
     NOT_GRADABLE,
     NOT_HANDED_IN,
+    PASSED,
     Answer,
     ExerciseGrade,
     Flag,
@@ -37,7 +38,7 @@ class Parts:
     find: Callable[..., Any]  # (folder, student_from=...) -> ``submissions.Intake``
     extract: Callable[[Submission], Any]  # -> ``extraction.Extraction``
     open_box: Callable[..., Any]  # (allow_unsafe=...) -> context manager with ``.level``
-    grade: Callable[..., ExerciseGrade]  # (answer, seed, box, runs=...) -> grade
+    grade: Callable[..., ExerciseGrade]  # (answer, seed, box, passed=..., runs=...) -> grade
     # (student -> exercise -> answer) -> (student -> flags)
     compare: Callable[[dict[str, dict[str, Answer]]], dict[str, list[Flag]]]
 
@@ -92,7 +93,7 @@ def grade_submission(
     with catch_faults(log, submission.student, "reading") as fault:
         extraction = parts.extract(submission) if extraction is None else extraction
         answers, problems, flags = extraction.answers, extraction.problems, list(extraction.flags)
-    grades = []
+    grades, passed = [], set[str]()
     open_shared = getattr(box, "open_shared", None)
     with open_shared() if open_shared else contextlib.nullcontext(box) as own_box:
         for exercise in exercises:
@@ -113,12 +114,14 @@ def grade_submission(
                 continue
             grade = None
             with catch_faults(log, submission.student, exercise.id) as own_fault:
-                grade = parts.grade(answer, seed, own_box, **how)
+                grade = parts.grade(answer, seed, own_box, passed=frozenset(passed), **how)
             if own_fault or grade is None:
                 grade = not_gradable(exercise, "grader", "".join(own_fault))
             elif grade.reason == "grader":  # ``Parts.grade`` reported a fault of its own
                 log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
             grades.append(grade)
+            if grade.state == PASSED:
+                passed.add(exercise.id)
     return SubmissionGrade(
         submission.student,
         [path.name for path in submission.files],

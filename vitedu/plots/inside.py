@@ -8,16 +8,20 @@ an even map looks even, whoever made it.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from vitedu.files import write_whole
 from vitedu.plots.parts import draw_image, draw_lines, draw_map, name_rows, uniform_bar
 from vitedu.plots.style import (
     BLACK,
     BLUE,
     CYCLE,
+    DIVERGING,
+    DPI,
     GREY,
     ORANGE,
     SEQUENTIAL,
@@ -42,6 +46,21 @@ def _draw_map(ax, values, uniform: float, title: str = "", **options):
     relative = np.maximum(np.asarray(values) / uniform, 1e-9)
     look = {"cmap": SEQUENTIAL, "norm": LogNorm(LOWEST, HIGHEST), "size": 8}
     return draw_map(ax, relative, title, **look, **options)
+
+
+@styled
+def show_on_own_scales(image, maps: Mapping[str, np.ndarray]) -> Figure:
+    """Draw one image and maps whose colours reach from each map's own least to its largest value.
+
+    Args:
+        image: (C, H, W), uint8 or floats in [0, 1].
+        maps: title -> (gh, gw).
+    """
+    fig, axes = figure(1, 1 + len(maps), size=(WIDTH * 0.8, 0.3 + WIDTH * 0.8 / (1 + len(maps))))
+    draw_image(axes[0, 0], image, "the image")
+    for ax, (title, values) in zip(axes[0, 1:], maps.items(), strict=True):
+        draw_map(ax, values, title, cmap=SEQUENTIAL)
+    return fig
 
 
 @styled
@@ -254,4 +273,77 @@ def show_wrong_maps(panels: Mapping[str, np.ndarray], *, uniform: float) -> Figu
     for ax, (title, values) in zip(axes[0], panels.items(), strict=True):
         mappable = _draw_map(ax, values, uniform, title)
     uniform_bar(fig, mappable, ax=axes.ravel().tolist(), shrink=0.9)
+    return fig
+
+
+@styled
+def show_every_layer(
+    photograph,
+    pixels,
+    maps: Mapping[str, np.ndarray],
+    at_patches: np.ndarray,
+    beliefs: np.ndarray,
+    falls: np.ndarray,
+    class_names: Sequence[str],
+    *,
+    uniform: float,
+    path: str | Path | None = None,
+) -> Figure:
+    """Draw one photograph as every layer of a model sees it, and what the model answers there.
+
+    Left: the photograph, the pixels that the model gets, and by how much its answer falls without
+    each patch. Then a column for each block.
+
+    Args:
+        photograph: (C, S, S), uint8 or floats in [0, 1], as people see it.
+        pixels: (C, H, W), the same for the model.
+        maps: name -> (L, gh, gw), each drawn relative to ``uniform``.
+        at_patches: (L, gh, gw), probability of the final answer where the head reads each patch.
+        beliefs: (L, K), probabilities where the head reads the class token.
+        falls: (gh, gw), of the probability of the final answer.
+        class_names: K names.
+        uniform: the weight of an even spread.
+        path: of a PNG file to write, too.
+    """
+    L, rows = len(beliefs), 2 + len(maps)
+    beliefs = np.asarray(beliefs, dtype=float)
+    answer = class_names[beliefs[-1].argmax()]
+    size = (WIDTH, 0.5 + rows * WIDTH / (L + 1.6))
+    heights = [1.0] * (rows - 1) + [0.8]
+    fig, axes = figure(rows, L + 1, size=size, height_ratios=heights)
+    fig.suptitle(f"One photograph, seen by every layer: {answer} {beliefs[-1].max():.0%}")
+    draw_image(axes[0, 0], photograph, "the photograph", size=8)
+    draw_image(axes[1, 0], pixels, "what the model gets", size=8)
+    limit = max(float(np.abs(falls).max()), 0.01)
+    look = {"cmap": DIVERGING, "vmin": -100 * limit, "vmax": 100 * limit, "size": 8}
+    title = f"{answer} without a patch"
+    fallen = draw_map(axes[2, 0], 100 * np.asarray(falls), title, **look)
+    for ax in axes[3:, 0]:
+        ax.axis("off")
+    place = axes[-1, 0].inset_axes((0.05, 0.85, 0.9, 0.1))
+    bar = fig.colorbar(fallen, cax=place, orientation="horizontal")
+    bar.set_label("falls by (points);\nblue: it rises", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    for (name, values), line in zip(maps.items(), axes[:, 1:], strict=False):
+        for ax, each in zip(line, values, strict=True):
+            relative = _draw_map(ax, each, uniform)
+        line[0].set_ylabel(name, fontsize=8)
+    patches, last = axes[len(maps), 1:], axes[-1, 1:]
+    for ax, values in zip(patches, np.asarray(at_patches, dtype=float), strict=True):
+        shares = draw_map(ax, 100 * values, cmap="Blues", vmin=0, vmax=100)
+    patches[0].set_ylabel(f"{answer}, read\nat each patch", fontsize=8)
+    for ax, belief in zip(last, beliefs, strict=True):
+        best = belief.argsort()[::-1][:3]
+        colours = [BLUE if class_names[k] == answer else SKY for k in best]
+        ax.barh(range(len(best)), 100 * belief[best], color=colours, height=0.5)
+        for place, k in enumerate(best):
+            ax.text(0, place - 0.32, f"{class_names[k]} {belief[k]:.0%}", fontsize=7)
+        ax.set(xlim=(0, 100), ylim=(len(best) - 0.6, -0.75), xticks=[], yticks=[])
+    last[0].set_ylabel("answer of the\nclass token", fontsize=8)
+    for layer, ax in enumerate(axes[0, 1:]):
+        ax.set_title(f"block {layer}", fontsize=9)
+    uniform_bar(fig, relative, ax=axes[: len(maps), -1].tolist(), shrink=0.8)
+    fig.colorbar(shares, ax=[axes[len(maps), -1]], label=f"{answer} (%)", shrink=0.8)
+    if path is not None:
+        write_whole(Path(path), fig.png(2 * DPI))
     return fig

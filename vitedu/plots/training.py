@@ -420,7 +420,7 @@ def show_position_similarity(similarity: Mapping[str, np.ndarray], cells: Sequen
     for column, cell in enumerate(cells):
         maps[:, column, cell // gw, cell % gw] = np.nan
     limit = np.nanmax(np.abs(maps))
-    size = (WIDTH, len(maps) * WIDTH / (len(cells) + 1.2) + 0.3)
+    size = (WIDTH, len(maps) * WIDTH / (len(cells) + 1.2) + 0.45)
     fig, axes = figure(len(maps), len(cells), size=size, ticks=False)
     for line, cosines in zip(axes, maps, strict=True):
         for ax, values, cell in zip(line, cosines, cells, strict=True):
@@ -428,7 +428,7 @@ def show_position_similarity(similarity: Mapping[str, np.ndarray], cells: Sequen
             mappable = ax.imshow(values, cmap=DIVERGING, vmin=-limit, vmax=limit)
             ax.plot(cell % gw, cell // gw, "x", color=BLACK)
     for ax, cell in zip(axes[0], cells, strict=True):
-        ax.set_title(f"patch {cell} (row {cell // gw}, column {cell % gw})", fontsize=8)
+        ax.set_title(f"patch {cell}\nrow {cell // gw}, column {cell % gw}", fontsize=8)
     name_rows(axes, similarity)
     fig.colorbar(mappable, ax=axes.ravel().tolist(), shrink=0.9, label="cosine")
     return fig

@@ -1,4 +1,4 @@
-"""Figures of notebook 09: adapted models, images with captions, four heads, relatives of the ViT.
+"""Figures of notebook 09: adapted models, patches as colours, captions, four heads, relatives.
 
 Role: functions that return a matplotlib Figure. Not here: any measurement.
 
@@ -85,6 +85,23 @@ def show_pairs(
     ax.set_xticks(range(n), [textwrap.fill(caption, 15) for caption in captions], fontsize=8)
     ax.set_yticks([])
     fig.colorbar(mappable, ax=ax, label="cosine")
+    return fig
+
+
+@styled
+def show_patch_colours(images, colours: Mapping[str, torch.Tensor]) -> Figure:
+    """Draw photographs, and below them the colours of their patches, a row for each features.
+
+    Args:
+        images: (n, C, H, W), uint8 or floats in [0, 1].
+        colours: kind of features -> (n, 3, gh, gw) in [0, 1].
+    """
+    rows, n = {"photograph": images, **colours}, len(images)
+    fig, axes = figure(len(rows), n, size=(WIDTH, len(rows) * WIDTH / (n + 0.2)), ticks=False)
+    for line, pictures in zip(axes, rows.values(), strict=True):
+        for ax, picture in zip(line, pictures, strict=True):
+            draw_image(ax, picture)
+    name_rows(axes, rows)
     return fig
 
 

@@ -2,13 +2,15 @@
 
 Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer``
 with the same logits, or say what ours has no place for. ``PublishedViT`` is ours with what CLIP's
-image encoder has around its blocks. Not here: names, downloads, files and pictures (``loading``,
+image encoder has around its blocks; LayerScale needs no place, it is multiplied into the layer that
+it follows. Not here: names, downloads, files and pictures (``loading``,
 ``published``), positions for another image size (``vitedu.transfer``).
 
 Legend: D embed_dim, N num_patches, gh gw patch grid.
 
 References: torchvision ``models/vision_transformer.py``; timm ``models/vision_transformer.py``;
-Dosovitskiy et al. 2020, section 3.2 (arXiv 2010.11929), for positions at another resolution.
+Dosovitskiy et al. 2020, section 3.2 (arXiv 2010.11929), for positions at another resolution;
+Touvron et al. 2021, section 2 (arXiv 2103.17239), LayerScale.
 """
 
 import math
@@ -24,33 +26,23 @@ from vitedu.vit import VisionTransformer, ViTConfig
 
 NORM_EPS = 1e-6  # of every norm in vitedu.vit
 # what ``build_model`` builds, in the words of ``PublishedViT``
-DEFAULTS = {"norm_first": False, "norm_eps": NORM_EPS, "has_head": True}
+DEFAULTS = {"norm_first": False, "norm_eps": NORM_EPS}
 
 
 class PublishedViT(VisionTransformerWithOptions):
-    """Our model with three departures that its configuration does not know.
+    """Our model with two departures that its configuration does not know.
 
     Args:
         config: its ``num_classes`` is the width of the output, embed_dim where there is no head.
         norm_first: a norm over all tokens before the first block, as in CLIP.
         norm_eps: of every norm.
-        has_head: without one the output is the features that a head would read.
 
     Reference: Radford et al. 2021, section 2.4 (arXiv 2103.00020), the norm before the first block.
     """
 
-    def __init__(
-        self,
-        config: ViTConfig,
-        *,
-        norm_first: bool = False,
-        norm_eps: float = NORM_EPS,
-        has_head: bool = True,
-    ):
+    def __init__(self, config: ViTConfig, *, norm_first: bool = False, norm_eps: float = NORM_EPS):
         super().__init__(config)
         self.norm_pre = nn.LayerNorm(config.embed_dim) if norm_first else nn.Identity()
-        if not has_head:
-            self.head = nn.Identity()  # type: ignore[assignment]
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.eps = norm_eps
@@ -105,9 +97,9 @@ def from_torchvision(model: Any) -> VisionTransformer:
 def from_timm(model: Any) -> VisionTransformer:
     """Copy a timm ViT into ours.
 
-    Class token or average pooling, registers, LayerScale, SwiGLU, a norm before the first block,
-    with or without biases and head. Positions that timm adds before the class token comes
-    (``no_embed_class``) are ours with rows of zeros.
+    Class token or average pooling, registers, SwiGLU, a norm before the first block, with or
+    without biases and head. LayerScale is folded into the weights. Positions that timm adds before
+    the class token comes (``no_embed_class``) are ours with rows of zeros.
 
     Args:
         model: a ``timm.models.VisionTransformer``; it is left unchanged and shares no memory.
@@ -143,10 +135,9 @@ def from_timm(model: Any) -> VisionTransformer:
         qkv_bias=first.attn.qkv.bias is not None,
         pool="cls" if model.cls_token is not None else "mean",
         num_registers=registers,
-        layer_scale=hasattr(first.ls1, "gamma"),
         mlp=_kind_of_mlp(first.mlp),
     )
-    tensors = dict(model.state_dict())
+    tensors = fold_layer_scale(model.state_dict())
     if model.cls_token is None:
         tensors["cls_token"] = model.pos_embed.new_zeros(1, 0, config.embed_dim)
     if registers:  # behind the class token, (1, 1, D) and (1, R, D) -> (1, 1+R, D)
@@ -154,9 +145,35 @@ def from_timm(model: Any) -> VisionTransformer:
     if model.cls_token is not None and model.no_embed_class:
         rows = model.pos_embed.new_zeros(1, 1 + registers, config.embed_dim)
         tensors["pos_embed"] = torch.cat([rows, model.pos_embed], dim=1)  # (1, N, D) -> (1, T, D)
-    norm_first, norm_eps = not _is_identity(model.norm_pre), first.norm1.eps
-    changes = {"norm_first": norm_first, "norm_eps": norm_eps, "has_head": has_head}
+    changes = {"norm_first": not _is_identity(model.norm_pre), "norm_eps": first.norm1.eps}
     return _assemble(config, tensors, model.training, changes)
+
+
+def fold_layer_scale(state_dict: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Multiply every LayerScale of timm's names into the linear layer before it.
+
+    A factor for each feature behind a linear layer is a factor for each row of its matrix and each
+    number of its bias, so the plain block computes the same.
+
+    Args:
+        state_dict: with ``ls1.gamma`` and ``ls2.gamma`` (D,), or without; it is left unchanged.
+
+    Returns:
+        The tensors without these factors.
+
+    Example:
+        >>> weights = {"ls1.gamma": torch.tensor([2.0]), "attn.proj.weight": torch.ones(1, 3)}
+        >>> fold_layer_scale(weights)
+        {'attn.proj.weight': tensor([[2., 2., 2.]])}
+    """
+    tensors = dict(state_dict)
+    for factor, layer in (("ls1.gamma", "attn.proj"), ("ls2.gamma", "mlp.fc2")):
+        for name in [name for name in state_dict if name.endswith(factor)]:
+            gamma, layer_name = tensors.pop(name), name.removesuffix(factor) + layer
+            if (bias := f"{layer_name}.bias") in tensors:
+                tensors[bias] = gamma * tensors[bias]
+            tensors[f"{layer_name}.weight"] = gamma[:, None] * tensors[f"{layer_name}.weight"]
+    return tensors
 
 
 def _kind_of_mlp(mlp: Any) -> str:
@@ -180,6 +197,8 @@ def _assemble(
     """Build our model around copies of the tensors; a bias that is missing there is zero here."""
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
         model = build_model(config) if changes == DEFAULTS else PublishedViT(config, **changes)
+        if "head.weight" not in tensors:  # the output is what a head would read
+            model.register_module("head", nn.Identity())
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}
     for name, expected in model.state_dict().items():
         if name not in state and name.endswith(".bias"):

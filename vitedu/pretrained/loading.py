@@ -213,6 +213,7 @@ def _load_timm(name: str, tensors: dict[str, torch.Tensor] | None) -> VisionTran
         timm.create_model(name, num_classes=K)
     )  # what is refused is refused before the download
     if tensors is not None:
+        tensors.pop("mask_token", None)  # of DINOv2's own file: training alone uses it
         theirs = timm.create_model(name, img_size=size, num_classes=K)
         return from_timm(_fill(theirs, tensors, name))
     try:

@@ -39,7 +39,7 @@ def draw_block(missing: dict[str, tuple[str, ...]]):
                 words(
                     (start + x) / 2 + 20,
                     y - 51,
-                    f"{plus} {'path around' if is_missing else 'path around, kept'}",
+                    f"{plus} {'residual' if is_missing else 'residual, kept'}",
                     colour,
                 ),
                 f'<circle cx="{x + 32}" cy="{y}" r="11" fill="#ffffff" '

@@ -47,8 +47,8 @@ from vitedu.checks.limits import TimeUp, capture_output, time_limit
 from vitedu.checks.observe import observe
 from vitedu.checks.second_call import second_call_cases
 from vitedu.checks.settings import neutral_settings
-from vitedu.grading.box.cells import CLOSED_MODULES, run_cell, run_support
 from vitedu.grading.box.module_state import ModuleState
+from vitedu.grading.box.names import CLOSED_MODULES, Program, Statement, is_attempt
 from vitedu.grading.box.visible_modules import install
 from vitedu.grading.transport.messages import (
     LoadResult,
@@ -78,6 +78,7 @@ WARM_UP_SIZES = (4, 4, 3, 4, 3)  # sizes of the input; below 4 the answer raises
 # an answer that does nothing useful, with operations that many answers use
 WARM_UP_CODE = """
 import math
+import torch
 
 def answer(x):
     if len(x) < 4:
@@ -118,8 +119,7 @@ def warm_up() -> None:
     gradients = () if torch.cuda.is_available() else ("x",)
     for size in WARM_UP_SIZES:
         names: dict[str, Any] = {}
-        run_support("import torch", "<support>", names)
-        run_cell(WARM_UP_CODE, "<answer>", names)
+        exec(WARM_UP_CODE, names)
         case = Case("warm_up", {"x": torch.arange(size) * 1.0}, outputs=("total", "x"))
         session = Session()
         session.answer = LocalAnswer(names["answer"])
@@ -181,7 +181,7 @@ class Session:
             return pack({"nonce": nonce, "failed": str(kind)[:200]})
 
     def _load(self, request: dict, tensors: list) -> tuple[dict, list]:
-        """Install the visible modules, run the support and the answer's cell, keep the answer."""
+        """Install the visible modules, run the answer with what it needs, keep the answer."""
         self.answer = None
         install(request["modules"])
         if self.restore is None:  # the first answer; a shared process does this only once
@@ -189,29 +189,32 @@ class Session:
             is_ready = _RESTORERS and not request["forbidden"]
             self.restore = _RESTORERS.pop() if is_ready else _make_restorer()
         restore = self.restore
-        _seed_generators(request["seed"])
-        name, module = request["name"], types.ModuleType("__main__")
-        sys.modules["__main__"] = module  # dataclasses look up their module
-        names = vars(module)
-        failures: list[Any] = []
+        _hide_judges()
+        name = request["name"]
+        found: dict[str, Any] = {}
         error: BaseException | None = None
+        failures: list[Any] = []
         with capture_output() as sink, neutral_settings():
             try:
                 with time_limit(request["seconds"]):
-                    references = _import_references(request["references"])
-                    names.update(references)
-                    failures = run_support(request["support"], "<support>", names)
-                    # again, in case the support code has rebound an earlier exercise
-                    names.update(references)
-                    error = run_cell(request["answer"], "<answer>", names)
+                    for space, place in request["targets"]:
+                        program = _read_program(request)
+                        failures = program.failures
+                        _seed_generators(request["seed"])
+                        values = program.spaces[space].globals
+                        found = found or values  # the last definition counts if none is an attempt
+                        error = program.run(space, place, name)
+                        if name not in values or is_attempt(values[name], request["kind"]):
+                            found = values
+                            break
             except BaseException as trouble:
                 error = trouble
             finally:
                 restore()
-        if name in names:
-            self.answer = LocalAnswer(names[name])
+        if name in found:
+            self.answer = LocalAnswer(found[name])
         loaded = LoadResult(
-            is_defined=name in names,
+            is_defined=name in found,
             trouble=None if error is None else describe_error(error),
             timed_out=isinstance(error, TimeUp),
             failures=tuple(failures),
@@ -377,13 +380,22 @@ def _make_permanent(library: torch.library.Library) -> None:
     library.m = None
 
 
-def _import_references(modules: list[list[str]]) -> dict[str, Any]:
-    """Import the references of earlier exercises that the code mentions: name -> object."""
-    references = {}
-    for name, module in modules:
-        __import__(module)
-        references[name] = getattr(sys.modules[module], name)
-    return references
+def _read_program(request: dict) -> Program:
+    """Make the notebooks of a request, of which nothing has run."""
+    spaces = {
+        name: {place: Statement(*statement) for place, statement in statements}
+        for name, statements in request["spaces"]
+    }
+    keys = ("references", "stand_ins", "own", "mocks")
+    return Program(spaces, *(request[key] for key in keys))
+
+
+def _hide_judges() -> None:
+    """Make an import of what observes answers load a second copy, whose changes have no effect."""
+    for package in ("checks", "grading"):
+        vars(sys.modules["vitedu"]).pop(package, None)
+        for name in [name for name in sys.modules if name.startswith(f"vitedu.{package}")]:
+            del sys.modules[name]
 
 
 _COMPILERS = ("script", "trace", "script_if_tracing")  # functions of torch.jit

@@ -1,52 +1,50 @@
-"""Find the answers in a submission's notebooks, with the code that they need. Nothing is run.
+"""Find the answers in a submission's notebooks, with the statements that they may need.
 
-Role: ``extract`` returns the answers of a submission as text, and why others are missing.
-``notebook_file`` reads files, ``statements`` finds what an answer needs, and ``scan`` flags what
-looks odd in it.
+Role: ``extract`` returns where each answer stands, and why others are missing. Nothing is run:
+``box.names`` runs an answer and binds what it reads. ``notebook_file`` reads files, ``statements``
+splits cells, and ``scan`` flags what looks odd.
 
 The rules, in the order in which they are applied:
 
-1. The answer of an exercise is the top-level function, class or assignment that defines its name.
-   An import does not count, nor does ``patchify = report.implementation``.
-2. It is searched in cells that the metadata marks for the exercise, and in all cells of a notebook
-   of its chapter, because editors drop metadata and students add cells. If metadata and name
-   disagree, the name decides, as in ``check``.
-3. The last answer in the newest file that has one is graded. A cell of text counts only if no code
-   cell has an answer, and an unchanged stub only if there is no other answer.
-4. The statements that the answer needs are included (``statements.Slicer``). Names of earlier
-   exercises are imported from the package, so that a wrong answer costs only its own points.
+1. The answer of an exercise is the function, class or assignment that defines its name, wherever it
+   stands. The mark in a cell's metadata helps only a cell that is no code or defines nothing.
+2. The last definition counts, in the newest file that has one. An earlier one counts only if the
+   later ones are no attempt (``statements._is_attempt``), or turn out to be a string or a tensor.
+3. A file of the exercise's own chapter comes first. An answer in another one counts with a remark.
+4. ``X = report.implementation``, ``X = solution(...)`` and ``from my_vit import X`` are no answers.
 """
 
 import ast
+import math
 import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from vitedu.exercises import BY_ID, EXERCISES
-from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Submission
-from vitedu.grading.intake.names import global_names
+from vitedu.exercises import BY_ID, EXERCISES, Exercise
+from vitedu.grading.box.names import Makers, Statement
+from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Program, Submission
 from vitedu.grading.intake.notebook_file import Cell, read_notebook
+from vitedu.grading.intake.scan import scan_answer
 from vitedu.grading.intake.statements import (
-    IMPORTS,
     MAX_CODE,
     MAX_SOURCE,
+    MAX_STATEMENTS,
     ParsedCell,
-    Slicer,
-    Statement,
+    called_with,
+    effects,
     parse_cell,
-    select_lines,
 )
-from vitedu.grading.intake.stubs import is_stub
 from vitedu.grading.intake.submissions import clean_name, notebook_of
 
-ORDER = {exercise.id: number for number, exercise in enumerate(EXERCISES)}
-MAX_SUPPORT = 200_000  # characters
 # CPU time for reading one student's files, and again for finding the answers; the course takes 2 s
 READ_SECONDS = 10.0
+MAX_TARGETS = 4  # definitions of an exercise that are tried
 
-_BINDS = re.compile(r"^(?:def |class |import )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
+_BINDS = re.compile(r"^(?:def |class |import |type )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
+
+_WORD = re.compile(r"[^\W\d]\w*")
 
 # exercise -> name -> code in place of what a notebook computes from data that a worker lacks
 MOCKS = {
@@ -70,16 +68,128 @@ class Extraction:
 
 
 @dataclass
-class _File:
-    """One notebook, read and split into statements."""
+class _Definition:
+    """A statement that defines an exercise."""
 
-    name: str
-    cells: list[Cell]
-    parsed: list[ParsedCell]
-    slicer: Slicer
-    chapters: set[str]  # notebooks of the course that it contains
-    budget: int  # characters that the student's other files may have
-    bound_names: set[str]  # all names that it binds at the top level
+    file: "_File"
+    cell: int  # index
+    space: str
+    place: int
+    is_attempt: bool
+
+
+class _File:
+    """One notebook, read and split into statements.
+
+    Attributes:
+        space: the name of its namespace; modules that it writes have their own.
+        bound: names that it binds in a way that is not seen here -> where.
+        definitions: exercise -> what defines it, in order.
+    """
+
+    def __init__(self, name: str, cells: list[Cell], budget: int, spaces: dict):
+        self.name, self.cells, self.budget = name, cells, budget
+        self.space = clean_name(name.rsplit(".", 1)[0]) or "notebook"
+        while self.space in spaces:
+            self.space += "_"
+        self.parsed: list[ParsedCell] = []
+        self.definitions: dict[str, list[_Definition]] = {}
+        self.bound: set[str] = set()
+        total = 0
+        for number, cell in enumerate(cells):
+            parsed = ParsedCell()
+            if cell.kind == "code" or cell.exercise in BY_ID:
+                parsed = parse_cell(cell.source, number + 1, self.budget)
+                if len(cell.source) <= min(self.budget, MAX_SOURCE):
+                    self.budget -= len(cell.source)
+            total += len(parsed.statements)
+            if total > MAX_STATEMENTS:
+                parsed = ParsedCell(error=f"more than {MAX_STATEMENTS:,} statements in a notebook")
+            self.parsed.append(parsed)
+            if parsed.error:  # a cell that cannot be parsed may still bind names
+                self.bound |= set(_BINDS.findall(cell.source[:MAX_SOURCE]))
+            self._add(number, cell, parsed, spaces)
+        self._add_effects(spaces)
+        self.chapters = self._find_chapters()
+
+    def _add(self, number: int, cell: Cell, parsed: ParsedCell, spaces: dict) -> None:
+        """Add the statements of a cell to its space."""
+        space = parsed.module or self.space
+        statements = spaces.setdefault(space, {})
+        first = len(statements)
+        for index, statement in enumerate(parsed.statements):
+            if cell.kind != "code":
+                statement = statement._replace(marks=[*statement.marks, "text"])
+            statements[first + index] = statement
+        for id, index, is_attempt in parsed.definitions:
+            found = _Definition(self, number, space, first + index, is_attempt)
+            self.definitions.setdefault(id, []).append(found)
+
+    def _add_effects(self, spaces: dict) -> None:
+        """Add to calls of the notebook's functions what these change and bind."""
+        known: dict[str, tuple[bool, set[str], set[str]]] = {}
+        for parsed in self.parsed:
+            for node in parsed.nodes:
+                if isinstance(node, ast.FunctionDef) and any(found := effects(node)):
+                    known[node.name] = found
+        own = spaces.get(self.space, {})
+        imported = {name for each in own.values() if "import" in each.marks for name in each.binds}
+        places = iter(sorted(own))
+        for parsed in self.parsed:
+            values: set[str] = set()  # bound in this cell so far
+            for node, touches in zip(parsed.nodes, parsed.touches, strict=True):
+                if parsed.module:
+                    break
+                place = next(places)
+                statement = spaces[self.space][place]
+                binds, changes = set(statement.binds), set(statement.changes)
+                for name, passed in called_with(node):
+                    if name in known:
+                        changes_passed, bound, changed = known[name]
+                        binds |= bound
+                        changes |= changed | (passed if changes_passed else set())
+                if "backward" in statement.marks:
+                    changes |= values  # their gradients
+                if "value" in statement.marks:
+                    values |= binds
+                changes -= imported & touches  # nn.init.zeros_(weight) changes no nn
+                spaces[self.space][place] = statement._replace(
+                    binds=sorted(binds), changes=sorted(changes)
+                )
+
+    def _find_chapters(self) -> set[str]:
+        """Find out which of the course's notebooks a file contains.
+
+        The marks of cells that define what they name decide. Without any, a notebook counts if the
+        file's name says so, if the file defines at least half of its exercises, or as many of them
+        as of any other notebook.
+        """
+        marked = {
+            BY_ID[cell.exercise].notebook
+            for cell, parsed in zip(self.cells, self.parsed, strict=True)
+            if cell.exercise in BY_ID and _is_own_mark(cell, parsed)
+        }
+        if marked:
+            return marked
+        defined: dict[str, set[str]] = {}
+        for id in self.definitions:
+            defined.setdefault(BY_ID[id].notebook, set()).add(id)
+        chapters = {notebook_of(self.name)} - {""}
+        if defined:
+            most = max(len(ids) for ids in defined.values())
+            size = {n: sum(e.notebook == n for e in EXERCISES) for n in defined}
+            chapters |= {
+                n
+                for n, ids in defined.items()
+                if len(ids) in (most, size[n]) or 2 * len(ids) >= size[n]
+            }
+        return chapters
+
+
+def _is_own_mark(cell: Cell, parsed: ParsedCell) -> bool:
+    """Tell whether a cell defines the exercise that it is marked for, or no other."""
+    ids = {id for id, _, _ in parsed.definitions}
+    return not ids or cell.exercise in ids
 
 
 def extract(submission: Submission) -> Extraction:
@@ -87,240 +197,219 @@ def extract(submission: Submission) -> Extraction:
     result = Extraction(flags=list(submission.flags))
     files: list[_File] = []
     unreadable: dict[str, str] = {}
+    spaces: dict[str, dict[int, Statement]] = {}
     budget = MAX_CODE
     start = time.thread_time()
     for path in reversed(submission.files):  # newest first, in case the budget runs out
+        name = clean_name(Path(path).name)
+        notebook = None
         if time.thread_time() - start > READ_SECONDS:
-            file, problem = None, f"reading the newer files took more than {READ_SECONDS:g} s"
+            problem = f"reading the newer files took more than {READ_SECONDS:g} s"
         else:
-            file, problem = _read_file(Path(path), budget, result.flags)
-        if file:
-            files.insert(0, file)
-            budget = file.budget
-        else:
-            unreadable[clean_name(Path(path).name)] = problem
-            result.flags.append(Flag("unreadable", f"{clean_name(Path(path).name)}: {problem}"))
+            notebook = read_notebook(Path(path))
+            problem = notebook.problem
+        if notebook is None or problem:
+            unreadable[name] = problem
+            result.flags.append(Flag("unreadable", f"{name}: {problem}"))
+            continue
+        result.flags += [Flag("oddity", f"{name}: {oddity}") for oddity in notebook.oddities]
+        if words := _unknown_marks(notebook.cells):
+            result.flags.append(Flag("unknown_exercise", f"{name} marks cells as {words}"))
+        files.insert(0, _File(name, notebook.cells, budget, spaces))
+        budget = files[0].budget
     if not submission.files:
         unreadable[""] = "; ".join(flag.message for flag in submission.flags) or "no file at all"
     for file in files:
         result.notebooks |= file.chapters
-    from vitedu.grading.intake.scan import scan_answer  # loads checkers, and torch with them
-
-    start = time.thread_time()
-    for exercise in EXERCISES:
-        candidates = [_find_candidates(file, exercise.id) for file in files]
-        if any(candidates) and time.thread_time() - start > READ_SECONDS:
-            words = f"finding the answers before it took more than {READ_SECONDS:g} s"
-            result.problems[exercise.id] = "unreadable", words
-            continue
-        answer = _choose(exercise.id, files, candidates)
-        if answer:
-            flags = answer.flags + tuple(scan_answer(answer))
-            result.answers[exercise.id] = replace(answer, flags=flags)
-        else:
-            result.problems[exercise.id] = _explain_absence(
-                exercise.id, exercise.notebook, files, unreadable, result.notebooks
-            )
+    _find_answers(result, files, spaces, unreadable)
     return result
 
 
-# --- files ---------------------------------------------------------------------------------------
+def written_answer(exercise: str, source: str, support: str = "") -> Answer:
+    """Make an answer of the text of its cell and of a cell in front of it.
 
-
-def _read_file(path: Path, budget: int, flags: list[Flag]) -> tuple[_File | None, str]:
-    """Read a file and split it into statements; or return None and why not."""
-    notebook, name = read_notebook(path), clean_name(path.name)
-    if notebook.problem:
-        return None, notebook.problem
-    flags += [Flag("oddity", f"{name}: {oddity}") for oddity in notebook.oddities]
-    parsed: list[ParsedCell] = []
-    statements: list[Statement] = []
-    for number, cell in enumerate(notebook.cells):
-        usable = cell.kind == "code" or cell.exercise in BY_ID
-        parsed.append(ParsedCell())
-        if usable:
-            parsed[-1] = parse_cell(cell.source, number, len(statements), budget)
-            if len(cell.source) <= min(budget, MAX_SOURCE):  # it was parsed, even if that failed
-                budget -= len(cell.source)
-        statements += parsed[-1].statements
-    unknown = {c.exercise for c in notebook.cells if c.exercise and c.exercise not in BY_ID}
-    if unknown:
-        names = ", ".join(repr(clean_name(id))[:40] for id in sorted(unknown)[:5])
-        flags.append(Flag("unknown_exercise", f"{name} marks cells as {names}; by name, then"))
-    chapters = _find_chapters(name, notebook.cells, statements)
-    bound = set().union(*(s.binds | global_names(s.node) for s in statements))
-    for cell, cell_result in zip(notebook.cells, parsed, strict=True):
-        if cell_result.error:  # a cell that cannot be parsed may still bind names
-            bound |= set(_BINDS.findall(cell.source[:MAX_SOURCE]))
-    return _File(name, notebook.cells, parsed, Slicer(statements), chapters, budget, bound), ""
-
-
-def _find_chapters(name: str, cells: list[Cell], statements: list[Statement]) -> set[str]:
-    """Find out which of the course's notebooks a file contains.
-
-    The metadata of its cells decide. Without any, a notebook counts if the file's name says so, if
-    the file defines at least half of its exercises, or as many of them as of any other notebook.
+    Example:
+        >>> written_answer("gelu", "gelu = abs").cell
+        2
     """
-    from_metadata = {BY_ID[cell.exercise].notebook for cell in cells if cell.exercise in BY_ID}
-    if from_metadata:
-        return from_metadata
-    defined: dict[str, set[str]] = {}
-    for statement in statements:
-        for bound in statement.binds & BY_ID.keys():
-            if statement.defines(bound):
-                defined.setdefault(BY_ID[bound].notebook, set()).add(bound)
-    chapters = {notebook_of(name)} - {""}
-    if defined:
-        most = max(len(ids) for ids in defined.values())
-        size = {n: sum(e.notebook == n for e in EXERCISES) for n in defined}
-        chapters |= {
-            n
-            for n, ids in defined.items()
-            if len(ids) in (most, size[n]) or 2 * len(ids) >= size[n]
-        }
-    return chapters
+    spaces: dict[str, dict[int, Statement]] = {}
+    cells = [Cell("code", support), Cell("code", source, exercise)]
+    result, file = Extraction(), _File("notebook.ipynb", cells, MAX_CODE, spaces)
+    _find_answers(result, [file], spaces, {}, [exercise])
+    return result.answers.get(exercise) or Answer(exercise, source, cell=2)
+
+
+def _unknown_marks(cells: list[Cell]) -> str:
+    unknown = {c.exercise for c in cells if c.exercise and c.exercise not in BY_ID}
+    names = ", ".join(repr(clean_name(id))[:40] for id in sorted(unknown)[:5])
+    return names and f"{names}; by name, then"
 
 
 # --- choosing ------------------------------------------------------------------------------------
 
 
-def _find_candidates(file: _File, exercise: str) -> list[Statement]:
-    """List the statements of a file that answer an exercise, in order."""
-    in_chapter = BY_ID[exercise].notebook in file.chapters
-    return [
-        statement
-        for statement in file.slicer.binders.get(exercise, [])
-        if (in_chapter or file.cells[statement.cell].exercise == exercise)
-        and statement.defines(exercise)
-    ]
-
-
-def _choose(exercise: str, files: list[_File], candidates: list[list[Statement]]) -> Answer | None:
-    """Choose the last attempt, in a code cell if there is one, or else the last stub."""
-    everything = [(file, s) for file, own in zip(files, candidates, strict=True) for s in own]
-    attempts = [(file, s) for file, s in everything if not is_stub(s.node, exercise)]
-    if not everything:
-        return None
-    as_code = [(file, s) for file, s in attempts if file.cells[s.cell].kind == "code"]
-    file, target = (as_code or attempts or everything)[-1]
-    flags = []
-    if len(attempts) > 1:
-        places = ", ".join(f"{f.name} cell {s.cell + 1}" for f, s in attempts[:5])
-        flags.append(
-            Flag("duplicate", f"{len(attempts)} answers ({places}); the last code is graded")
-        )
-    elif len(everything) > 1 and not attempts:
-        flags.append(Flag("duplicate", f"the untouched stub is there {len(everything)} times"))
-    return _build_answer(exercise, file, target, flags)
-
-
-def _build_answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) -> Answer:
-    """Make an answer from its statement and all that it needs."""
-    cell, number = file.cells[target.cell], target.cell + 1
-    tag = cell.exercise
-    if tag != exercise:
-        if tag:
-            words = f"cell {number} is marked {clean_name(tag)[:40]} and defines {exercise}"
-            flags.append(Flag("conflict", f"{words}; the name decides"))
+def _find_answers(
+    result: Extraction,
+    files: list[_File],
+    spaces: dict[str, dict[int, Statement]],
+    unreadable: dict[str, str],
+    ids: Iterable[str] = BY_ID,
+) -> None:
+    """Add the answers to ``result``, or why there are none."""
+    index = _Index(spaces)
+    start = time.thread_time()
+    bound = set().union(*(file.bound for file in files))
+    choices = {id: _choose(BY_ID[id], files) for id in BY_ID}
+    own = {
+        id: found[0].space for id, (found, _) in choices.items() if found and found[0].is_attempt
+    }
+    for exercise in [BY_ID[id] for id in ids]:
+        chosen, flags = choices[exercise.id]
+        if chosen and time.thread_time() - start > READ_SECONDS:
+            words = f"finding the answers before it took more than {READ_SECONDS:g} s"
+            result.problems[exercise.id] = "unreadable", words
+        elif chosen:
+            result.answers[exercise.id] = _build_answer(exercise, chosen, flags, index, own, bound)
         else:
-            words = f"cell {number} of {file.name} has no exercise in its metadata"
-            flags.append(Flag("found_by_name", words))
+            result.problems[exercise.id] = _explain_absence(
+                exercise.id, exercise.notebook, files, unreadable, result.notebooks
+            )
+
+
+def _choose(exercise: Exercise, files: list[_File]) -> tuple[list[_Definition], list[Flag]]:
+    """Choose the definitions to try, the one that counts first, and say what is odd about them.
+
+    Code counts before cells that are no code. A stub is chosen only if there is no attempt.
+    """
+    home = [file for file in files if exercise.notebook in file.chapters]
+    stubs: list[_Definition] = []
+    for group in (home, [file for file in files if file not in home]):
+        found = [each for file in group for each in file.definitions.get(exercise.id, ())]
+        attempts = [each for each in found if each.is_attempt]
+        if attempts:
+            flags = []
+            if len(attempts) > 1:
+                places = ", ".join(f"{e.file.name} cell {e.cell + 1}" for e in attempts[:5])
+                words = f"{len(attempts)} answers ({places}); the last code is graded"
+                flags.append(Flag("duplicate", words))
+            if group is not home:
+                words = f"found in {attempts[-1].file.name}, which holds another notebook"
+                flags.append(Flag("elsewhere", f"{words}; it counts"))
+            as_code = [each for each in attempts if each.file.cells[each.cell].kind == "code"]
+            most = 1 if exercise.kind == "value" else MAX_TARGETS
+            return (as_code or attempts)[: -most - 1 : -1], flags
+        stubs = stubs or (found[:-2:-1] if group is home else [])
+    return stubs, []
+
+
+def _build_answer(
+    exercise: Exercise,
+    chosen: list[_Definition],
+    flags: list[Flag],
+    index: "_Index",
+    own: dict[str, str],
+    bound: set[str],
+) -> Answer:
+    """Make an answer from its definitions and all that they may need."""
+    first = chosen[0]
+    file, number = first.file, first.cell + 1
+    cell, parsed = file.cells[first.cell], file.parsed[first.cell]
+    if not cell.exercise:
+        words = f"cell {number} of {file.name} has no exercise in its metadata"
+        flags.append(Flag("found_by_name", words))
     if cell.kind != "code":
         flags.append(Flag("not_code", f"the answer stands in a {clean_name(cell.kind)[:20]} cell"))
-    if magics := file.parsed[target.cell].magics:
-        flags.append(Flag("magics", f"{magics} lines of IPython's were taken out of the answer"))
-    chapter = BY_ID[exercise].notebook
-
-    def is_foreign(name: str) -> bool:
-        """Tell whether a name belongs to another exercise and not to the student.
-
-        A name of a later chapter, or of a chapter that this file does not contain, is the student's
-        own helper.
-        """
-        other = BY_ID.get(name)
-        if other is None or name == exercise or other.notebook > chapter:
-            return False
-        return other.notebook in file.chapters or not any(
-            statement.defines(name) for statement in file.slicer.binders.get(name, [])
-        )
-
-    following = [s.place for s in file.slicer.binders.get(exercise, []) if s.place > target.place]
-    end = min(following, default=len(file.slicer.statements))
-    slicer = file.slicer
-    statements, unresolved, omissions = slicer.collect(target, exercise, is_foreign, end)
-    heads, tails, own = [], [], []
-    mocks = MOCKS.get(exercise, {})
-    if any(mocks.keys() & statement.binds for statement in statements if statement is not target):
-        statements, more, omissions = _with_mocks(slicer, target, exercise, is_foreign, end, mocks)
-        unresolved |= more
-        heads += [mocks[name] for name in mocks if any(name in s.reads for s in statements)]
-    for name in sorted(unresolved, key=lambda n: ORDER.get(n, -1)):
-        if is_foreign(name):
-            if ORDER[name] < ORDER[exercise]:
-                heads.append(f"from {BY_ID[name].module} import {name}")
-            else:
-                omissions.append(f"{name}, an exercise that comes later")
-        elif name in IMPORTS:
-            heads.append(IMPORTS[name])
-    used = set().union(*(statement.reads for statement in statements))
-    for statement in statements:
-        if statement.cell == target.cell:
-            own.append(statement)
-        elif statement.place > target.place and (
-            exercise in statement.changes or not (statement.is_definition or statement.is_import)
-        ):
-            tails.append(statement.text)
-        else:
-            heads.append(_write_statement(statement, used))
-    heads = [*_future_imports(slicer.statements[: target.place]), *(text for text in heads if text)]
-    support = "\n\n".join(dict.fromkeys(heads))
-    if len(support) > MAX_SUPPORT:
-        omissions.append(
-            f"support of {len(support):,} characters; at most {MAX_SUPPORT:,} come along"
-        )
-        support = ""
-    flags += [
-        Flag("left_out", f"needed, and left out: {words}") for words in dict.fromkeys(omissions)
-    ]
-    source = "\n\n".join([_write_source(file.parsed[target.cell], own, used), *tails])
-    match = "metadata" if tag == exercise else "name"
-    bound = tuple(sorted((used | unresolved) & file.bound_names))
-    return Answer(exercise, source, support, match, file.name, tuple(flags), number, bound)
-
-
-def _with_mocks(slicer, target, exercise, is_foreign, end, mocks):
-    """Collect again what an answer needs, without the names that the grader provides."""
-    statements, unresolved, omissions = slicer.collect(
-        target, exercise, lambda name: is_foreign(name) or name in mocks, end
+    if parsed.magics:
+        flags.append(Flag("magics", f"{parsed.magics} lines of IPython's were taken out of it"))
+    needed = index.collect([(each.space, each.place) for each in chosen])
+    statements = [index.spaces[space][p] for space in needed for p in needed[space]]
+    names = {name for each in statements for name in each.reads}
+    program = Program(
+        spaces=index.spaces,
+        needed=needed,
+        targets=[(each.space, each.place) for each in chosen],
+        mocks={n: code for n, code in MOCKS.get(exercise.id, {}).items() if n in names},
+        uses=sorted(names & BY_ID.keys() - {exercise.id}),
+        own={id: own[id] for id in sorted(names & own.keys() - {exercise.id})},
+        bound=sorted(names & bound),
     )
-    return statements, unresolved - mocks.keys(), omissions
+    match = "metadata" if cell.exercise == exercise.id else "name"
+    source = "\n".join(parsed.lines).strip("\n") if not parsed.module else cell.source
+    answer = Answer(exercise.id, source, match, file.name, (), number, program)
+    return replace(answer, flags=(*flags, *scan_answer(answer)))
 
 
-def _write_source(parsed: ParsedCell, statements: list[Statement], names: set[str]) -> str:
-    """Write the answer's own cell, without unneeded imports."""
-    return select_lines(parsed, [s for s in statements if _write_statement(s, names)])
+class _Index:
+    """Finds the statements that others may need, by the names that they read.
 
+    It errs on the side of too many: what is not read is never run.
+    """
 
-def _future_imports(earlier: list[Statement]) -> list[str]:
-    """Return the imports from ``__future__``, which apply to all later cells."""
-    imports = [s.node for s in earlier if isinstance(s.node, ast.ImportFrom)]
-    return [ast.unparse(node) for node in imports if node.module == "__future__"]
+    def __init__(self, spaces: dict[str, dict[int, Statement]]):
+        self.spaces = spaces
+        self.makers = {space: Makers(statements) for space, statements in spaces.items()}
+        self.always: dict[str, list[int]] = {}  # star imports and features
+        self.calls: dict[str, dict[int, list[int]]] = {}  # space -> cell -> calls that show nothing
+        for space, statements in spaces.items():
+            calls = self.calls[space] = {}
+            for place, statement in statements.items():
+                if "call" in statement.marks and "display" not in statement.marks:
+                    calls.setdefault(statement.cell, []).append(place)
+            self.always[space] = [
+                p for p, s in statements.items() if {"star", "future"} & set(s.marks)
+            ]
 
-
-def _write_statement(statement: Statement, used: set[str]) -> str:
-    """Write a statement; an import without unread names, which a worker may not have."""
-    node = statement.node
-    if not isinstance(node, ast.Import | ast.ImportFrom):
-        return statement.text
-    if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-        return ""
-    names = [a for a in node.names if (a.asname or a.name.split(".")[0]) in used or a.name == "*"]
-    names = [a for a in names if (a.asname or a.name) not in BY_ID]
-    if not names:
-        return ""
-    if isinstance(node, ast.Import):
-        return ast.unparse(ast.Import(names))
-    return ast.unparse(ast.ImportFrom(node.module, names, node.level))
+    def collect(self, targets: list[tuple[str, int]]) -> dict[str, list[int]]:
+        """Return space -> places of what statements may need, with these."""
+        work = list(targets)
+        seen: set[tuple[str, int]] = set()
+        done: set[tuple[str, str, float]] = set()
+        ends: dict[str, float] = {}  # space -> place of the answer
+        for space, place in targets:
+            ends.setdefault(space, place)
+            name_makers = self.makers[space].changers
+            for name in self.spaces[space][place].binds:
+                work += [(space, p) for p in name_makers.get(name, ()) if p > place]
+        while work:
+            space, place = work.pop()
+            if (space, place) in seen:
+                continue
+            seen.add((space, place))
+            statement = self.spaces[space][place]
+            if space not in ends or (space, place) == targets[0]:
+                ends.setdefault(space, math.inf)
+                work += [(space, each) for each in self.always[space]]
+            if "value" in statement.marks:
+                calls = self.calls[space].get(statement.cell, ())
+                names = set(statement.reads)
+                work += [
+                    (space, p)
+                    for p in calls
+                    if p < place
+                    and (
+                        "seed" in self.spaces[space][p].marks
+                        or names & set(self.spaces[space][p].reads)
+                    )
+                ]
+            for name in {*statement.reads, *statement.changes}:
+                for before in {float(place), ends[space]}:
+                    if (space, name, before) in done:
+                        continue
+                    done.add((space, name, before))
+                    found = [(space, p) for p in self.makers[space].find(name, before)]
+                    if name not in self.makers[space].binders:  # from another notebook
+                        for other, makers in self.makers.items():
+                            if other != space and (other, name, math.inf) not in done:
+                                done.add((other, name, math.inf))
+                                found += [(other, p) for p in makers.find(name, math.inf)]
+                    work += found
+            if "import" in statement.marks:  # of a module that a cell writes
+                for name in self.spaces.keys() & set(_WORD.findall(statement.text)) - {space}:
+                    work += [(name, each) for each in self.spaces[name]]
+        needed: dict[str, list[int]] = {space: [] for space, _ in targets}
+        for space, place in sorted(seen):
+            needed.setdefault(space, []).append(place)
+        return needed
 
 
 # --- what is missing -----------------------------------------------------------------------------
@@ -334,26 +423,16 @@ def _explain_absence(
     present: set[str],
 ) -> tuple[str, str]:
     """Say why an exercise has no answer."""
+    words = f"def {exercise}(", f"class {exercise}(", f"class {exercise}:", f"{exercise} ="
     for file in files:
-        for cell, parsed in zip(file.cells, file.parsed, strict=True):
-            if cell.exercise != exercise:
-                continue
-            if parsed.error:
-                return "syntax", parsed.error
-            if not cell.source.strip():
+        for number, (cell, parsed) in enumerate(zip(file.cells, file.parsed, strict=True), 1):
+            is_marked = cell.exercise == exercise
+            if parsed.error and (is_marked or any(word in cell.source for word in words)):
+                return "syntax", f"cell {number} of {file.name}: {parsed.error}"
+            if is_marked and not cell.source.strip():
                 return "no_cell", f"its cell in {file.name} is empty"
-            return "no_cell", f"its cell in {file.name} does not define {exercise}"
-    for file in files:  # a cell without metadata that cannot be parsed
-        if notebook in file.chapters:
-            for number, (cell, parsed) in enumerate(zip(file.cells, file.parsed, strict=True)):
-                words = (
-                    f"def {exercise}(",
-                    f"class {exercise}(",
-                    f"class {exercise}:",
-                    f"{exercise} =",
-                )
-                if parsed.error and any(word in cell.source for word in words):
-                    return "syntax", f"cell {number + 1} of {file.name}: {parsed.error}"
+            if is_marked and _is_own_mark(cell, parsed):
+                return "no_cell", f"its cell in {file.name} does not define {exercise}"
     for name, problem in unreadable.items():
         about = notebook_of(name)
         if about == notebook or (not about and notebook not in present):

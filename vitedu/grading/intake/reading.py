@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from vitedu.exercises import EXERCISES
-from vitedu.grading.grades import Answer, Flag, Submission
+from vitedu.grading.box.names import Statement
+from vitedu.grading.grades import Answer, Flag, Program, Submission
 from vitedu.grading.intake import reader, scan
 from vitedu.grading.intake.extraction import Extraction, extract
 from vitedu.grading.intake.similarity import token_runs
@@ -57,16 +58,32 @@ def unpack_submission(data: dict) -> Submission:
 
 
 def pack_extraction(found: Extraction) -> dict:
-    """Write what was found as data for JSON."""
-    return asdict(found) | {"notebooks": sorted(found.notebooks)}
+    """Write what was found as data for JSON; the statements, which all answers share, once."""
+    programs = [answer.program for answer in found.answers.values() if answer.program]
+    spaces = programs[0].spaces if programs else {}
+    bare = {
+        exercise: replace(answer, program=answer.program and replace(answer.program, spaces={}))
+        for exercise, answer in found.answers.items()
+    }
+    return asdict(replace(found, answers=bare)) | {
+        "notebooks": sorted(found.notebooks),
+        "spaces": [[name, list(places.values())] for name, places in spaces.items()],
+    }
 
 
 def unpack_extraction(data: dict) -> Extraction:
     """Read what ``pack_extraction`` wrote."""
     answers = {}
+    spaces = {
+        name: {place: Statement(*each) for place, each in enumerate(statements)}
+        for name, statements in data["spaces"]
+    }
     for exercise, own in data["answers"].items():
         known: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in own.items()}
         known["flags"] = tuple(Flag(**flag) for flag in own["flags"])
+        if program := own["program"]:
+            targets = [tuple(target) for target in program["targets"]]
+            known["program"] = Program(**program | {"spaces": spaces, "targets": targets})
         answers[exercise] = Answer(**known)
     problems = {exercise: tuple(words) for exercise, words in data["problems"].items()}
     flags = [Flag(**flag) for flag in data["flags"]]

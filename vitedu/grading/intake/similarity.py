@@ -18,7 +18,7 @@ from vitedu.course.references import reference_source
 from vitedu.exercises import find
 from vitedu.grading.grades import Answer, Flag
 from vitedu.grading.intake.normal_form import find_definition, split_tokens
-from vitedu.grading.intake.stubs import is_stub
+from vitedu.grading.intake.statements import is_stub
 
 RUN = 6  # tokens in a run
 MIN_OVERLAP = 0.8  # a pair of answers is alike if it shares this part of all its runs

@@ -1,95 +1,47 @@
-"""The statements of a notebook, and which of them an answer needs. Nothing is run.
+"""The statements of a cell, and the names that each binds and changes. Nothing is run.
 
-Role: ``parse_cell`` splits a cell into statements, without IPython's own syntax. ``Slicer`` finds
-the statements that an answer needs, without plots, checks, training and other answers.
-``extraction`` decides which statement is the answer.
-
-For a name that the answer reads, the last statement before the answer that binds it is needed, and
-everything that changes it in between. If there is none and the answer is a function or a class, the
-first statement after it is needed. Star imports are always included, because the names that they
-bind are not known here. So is everything that changes the answer after its definition.
+Role: ``parse_cell``. ``box.names`` runs the statements that an answer needs. Every pass looks at a
+node once: a stranger wrote this text.
 """
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from vitedu.course.parsing import parse
-from vitedu.grading.intake.names import bindings, changes, definition_reads, reads
+from vitedu.exercises import BY_ID
+from vitedu.grading.box.names import EXPORT, Statement, global_loads
 
 MAX_SOURCE = 100_000  # characters of a cell
 # characters of a submission; parsing takes up to 200 bytes for each; the course has 80,000
 MAX_CODE = 500_000
 MAX_STATEMENTS = 20_000  # of a notebook, to limit memory; the course's notebooks have 400
+MAX_HINT = 200  # characters of a text with code, such as a type hint, that are read
 MAX_MAGICS = 60  # lines of a cell in IPython's own syntax
 MAX_MAGIC_LINE = 2_000  # characters
-MAX_STEPS = 300_000  # for one answer; a step is a look at one statement
-READ_STEPS = 200  # what finding the names that a statement reads costs, in steps
 PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}  # cells of Python code
 # calls that only show or check something
 DISPLAY_CALLS = set("print display help check hint solution progress reset compare".split())
+DISPLAY_ROOTS = {"plots", "plt", "get_ipython", "sys", "os", *DISPLAY_CALLS}
 # calls inside a loop that make it a training loop
 TRAINING_CALLS = {"backward", "step", "sleep", "fit", "train_one_epoch", "zero_grad"}
-# the imports of the course's first cell, for notebooks without it
-IMPORTS = {
-    "torch": "import torch",
-    "nn": "from torch import nn",
-    "F": "import torch.nn.functional as F",
-    "math": "import math",
-    "np": "import numpy as np",
-}
+SEED_CALLS = {"manual_seed", "seed"}
+# methods that change their object; those of torch end in "_"
+MUTATING_METHODS = set(
+    "append extend insert add update setdefault pop popitem remove discard clear sort reverse "
+    "train eval load_state_dict register_buffer register_parameter add_module register".split()
+)
 
 _MAGIC_LINE = re.compile(r"\s*(?:[%!?]|[\w.,\s]+=\s*(?:!|%[a-zA-Z]))|.*\?\s*$")
-
-
-@dataclass
-class Statement:
-    """One top-level statement of one cell."""
-
-    cell: int
-    place: int  # its index among all statements of the notebook
-    node: ast.stmt
-    text: str  # as the student wrote it
-    shares_line: bool = False  # it shares a line with another statement
-
-    @cached_property
-    def binds(self) -> set[str]:
-        """The names that it binds at the top level."""
-        return {name for name, _ in bindings(self.node)}
-
-    @cached_property
-    def changes(self) -> set[str]:
-        """The names whose value it changes: ``table[0] = 1``, ``Block.forward = f``, ``n += 1``."""
-        return set(changes(self.node))
-
-    @cached_property
-    def reads(self) -> set[str]:
-        """The global names that it reads, also inside its functions when they are called."""
-        try:
-            return reads([self.node], set())
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return {node.id for node in ast.walk(self.node) if isinstance(node, ast.Name)}
-
-    @property
-    def is_import(self) -> bool:
-        return isinstance(self.node, ast.Import | ast.ImportFrom)
-
-    @property
-    def is_definition(self) -> bool:
-        return isinstance(self.node, ast.FunctionDef | ast.ClassDef)
-
-    @property
-    def is_call(self) -> bool:
-        return isinstance(self.node, ast.Expr) and isinstance(self.node.value, ast.Call)
-
-    def defines(self, name: str) -> bool:
-        """Tell whether it defines a name, other than by an import or ``report.implementation``."""
-        return any(
-            bound == name and not isinstance(node, ast.alias) and not _is_wrapper(node)
-            for bound, node in bindings(self.node)
-        )
+_WRITE_FILE = re.compile(r"%%(?:write)?file\s+(?:-a\s+)?[\"']?(?:[\w.-]*/)*([^\W\d]\w*)\.py\b")
+_TYPE_STATEMENT = re.compile(r"\s*type\s+\w+\s*(?:\[.*\]\s*)?=|\s*(?:def|class)\s+\w+\s*\[")
+_WORD = re.compile(r"[^\W\d]\w*")
+_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+# expressions that may give a function or a class; of a tuple, one of several names gets one
+_MAKERS = ast.Name | ast.Attribute | ast.Lambda | ast.IfExp | ast.Subscript | ast.Tuple
+_VALUES = ast.Assign | ast.AnnAssign | ast.NamedExpr
 
 
 @dataclass
@@ -97,14 +49,17 @@ class ParsedCell:
     """The statements of a cell, or why there are none."""
 
     statements: list[Statement] = field(default_factory=list)
+    nodes: list[ast.stmt] = field(default_factory=list)  # of each statement
+    touches: list[set[str]] = field(default_factory=list)  # what only its calls may change
     lines: list[str] = field(default_factory=list)  # with IPython's lines blanked
     error: str = ""
     magics: int = 0  # number of blanked lines
+    module: str = ""  # that the cell writes (``%%writefile``)
+    definitions: list[tuple[str, int, bool]] = field(default_factory=list)
+    # ^ (exercise, index of the statement, whether it is an attempt)
 
 
-def parse_cell(
-    source: str, cell: int = 0, first_place: int = 0, budget: int = MAX_SOURCE
-) -> ParsedCell:
+def parse_cell(source: str, cell: int = 1, budget: int = MAX_SOURCE) -> ParsedCell:
     """Split one cell into statements. Never raises because of the content.
 
     A line of IPython's (``%magic``, ``!command``, ``help?``) is blanked only if Python's parser
@@ -116,224 +71,303 @@ def parse_cell(
         >>> [statement.text for statement in parsed.statements], parsed.magics
         (['x = 1'], 1)
     """
+    result = ParsedCell()
     if len(source) > min(budget, MAX_SOURCE):
         limit = f"at most {MAX_SOURCE:,} in a cell and {MAX_CODE:,} in a submission are read"
-        return ParsedCell(error=f"a cell of {len(source):,} characters; {limit}")
-    lines, magics = source.split("\n"), 0
+        result.error = f"a cell of {len(source):,} characters; {limit}"
+        return result
+    lines = source.split("\n")
     first = next((i for i, line in enumerate(lines) if line.strip()), 0)
     if lines[first].startswith("%%"):
-        if re.split(r"\W+", lines[first][2:])[0] not in PYTHON_MAGICS:
-            return ParsedCell(error=f"a cell that begins with {lines[first][:40]!r} is not Python")
-        lines[first], magics = "", 1
-    while True:
-        try:
-            tree = parse("\n".join(lines))
-            break
-        except SyntaxError as error:
-            at = (error.lineno or 0) - 1
-            tries = min(MAX_MAGICS, 500_000 // len(source))  # every try parses the whole cell
-            if magics >= tries or not 0 <= at < len(lines) or not _is_magic(lines[at]):
-                message = f"line {at + 1}: {error.msg}" if at >= 0 else str(error.msg)
-                return ParsedCell(error=message[:300], magics=magics)
-            indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
-            lines[at], magics = indent + ("pass" if indent else ""), magics + 1
-        except (RecursionError, MemoryError):
-            return ParsedCell(error="expressions are nested too deep", magics=magics)
-        except ValueError as error:  # NUL characters
-            return ParsedCell(error=str(error)[:300], magics=magics)
-    if first_place + len(tree.body) > MAX_STATEMENTS:
-        words = f"more than {MAX_STATEMENTS:,} statements in a notebook"
-        return ParsedCell(error=words, magics=magics)
-    result = ParsedCell(lines=lines, magics=magics)
-    spans = [(_first_line(node), _last_line(node)) for node in tree.body]
-    for i, (node, (start, end)) in enumerate(zip(tree.body, spans, strict=True)):
-        shares_line = (i > 0 and spans[i - 1][1] >= start) or (
-            i + 1 < len(spans) and spans[i + 1][0] <= end
-        )
-        try:
-            text = ast.unparse(node) if shares_line else "\n".join(lines[start - 1 : end])
-        except RecursionError:
-            return ParsedCell(error="expressions are nested too deep", magics=magics)
-        result.statements.append(Statement(cell, first_place + i, node, text, shares_line))
+        written = _WRITE_FILE.match(lines[first][:200])
+        if not written and re.split(r"\W+", lines[first][2:])[0] not in PYTHON_MAGICS:
+            result.error = f"a cell that begins with {lines[first][:40]!r} is not Python"
+            return result
+        lines[first], result.magics = "", 1
+        result.module = written[1] if written else ""
+    try:
+        tree = _parse_lines(lines, result, min(MAX_MAGICS, 500_000 // max(1, len(source))))
+    except (RecursionError, MemoryError):
+        result.error = "expressions are nested too deep"
+    except ValueError as error:  # NUL characters
+        result.error = str(error)[:300]
+    if not result.error:
+        result.lines = lines
+        texts = _Texts(lines)
+        for node in tree.body:
+            for part in _split_import(node):
+                result.statements.append(_read_statement(part, cell, texts, result))
+                result.nodes.append(part)
+                result.touches += [set()] if len(result.touches) < len(result.nodes) else []
     return result
 
 
-def _is_magic(line: str) -> bool:
-    return len(line) <= MAX_MAGIC_LINE and _MAGIC_LINE.match(line) is not None
+def _parse_lines(lines: list[str], result: ParsedCell, tries: int) -> ast.Module:
+    """Parse a cell, and blank the lines that are IPython's; every try parses the whole cell."""
+    while True:
+        try:
+            return parse("\n".join(lines))
+        except SyntaxError as error:
+            at = (error.lineno or 0) - 1
+            known = 0 <= at < len(lines) and len(lines[at]) <= MAX_MAGIC_LINE
+            if result.magics >= tries or not known or not _MAGIC_LINE.match(lines[at]):
+                result.error = f"line {at + 1}: {error.msg}"[:300] if at >= 0 else str(error.msg)
+                if known and _TYPE_STATEMENT.match(lines[at]):
+                    result.error = f"line {at + 1} needs Python 3.12 or newer, unlike this grader's"
+                return ast.Module([], [])
+            indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+            lines[at] = indent + ("pass" if indent else "")
+            result.magics += 1
 
 
-def select_lines(parsed: ParsedCell, statements: Iterable[Statement]) -> str:
-    """Write a cell with only the kept statements; the others become blank lines.
+class _Texts:
+    """Cuts statements out of the lines of a cell."""
 
-    A line number in an error is then a line number of the student's cell.
+    def __init__(self, lines: list[str]):
+        self.lines = lines
+        self.encoded: dict[int, bytes] = {}
+
+    def cut(self, node: ast.stmt) -> tuple[int, str]:
+        """Return the first line of a statement, from 1, and its text."""
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+        last = node.end_lineno or node.lineno
+        if first < node.lineno:
+            return first, "\n".join(self.lines[first - 1 : last])
+        if last == first:
+            return first, self.part(first, node.col_offset, node.end_col_offset)
+        middle = self.lines[first : last - 1]
+        ends = self.part(first, node.col_offset), self.part(last, 0, node.end_col_offset)
+        return first, "\n".join([ends[0], *middle, ends[1]])
+
+    def part(self, number: int, start: int, end: int | None = None) -> str:
+        """Return a part of a line; the parser counts bytes."""
+        if number not in self.encoded:
+            self.encoded[number] = self.lines[number - 1].encode()
+        line = self.encoded[number]
+        if end is not None and line[end : end + 20].lstrip()[:1] == b"#":
+            end = None  # a comment comes along, for the lines that errors show
+        return line[start:end].decode()
+
+
+def _split_import(node: ast.stmt) -> list[ast.stmt]:
+    """Split an import of several names, so that a missing one does not affect the others."""
+    if not isinstance(node, ast.Import | ast.ImportFrom) or len(node.names) == 1:
+        return [node]
+    parts: list[ast.stmt] = [
+        ast.Import([alias])
+        if isinstance(node, ast.Import)
+        else ast.ImportFrom(node.module, [alias], node.level)
+        for alias in node.names
+    ]
+    return [ast.copy_location(part, node) for part in parts]
+
+
+def _read_statement(node: ast.stmt, cell: int, texts: _Texts, result: ParsedCell) -> Statement:
+    """Describe a statement, and add the exercises that it defines to ``result.definitions``."""
+    line, text = texts.cut(node)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return _read_import(node, cell, line)
+    facts = _Facts(node)
+    result.touches.append(facts.touches - facts.changes)
+    facts.changes |= facts.touches
+    binds = []
+    for name, binder in facts.binds.items():
+        kind = BY_ID[name].kind if name in BY_ID else ""
+        if kind and _is_wrapper(binder):
+            continue  # means the student's own, or the reference
+        is_attempt = not kind or _is_attempt(name, binder, kind)
+        if kind:
+            result.definitions.append((name, len(result.statements), is_attempt))
+        if is_attempt:
+            binds.append(name)
+    marks = []
+    if isinstance(node, _SCOPES | ast.Assign) or getattr(node, "value", None) is not None:
+        marks += ["certain"] if binds else []
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        marks += ["value"]
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        marks += ["call"] + ["display"] * _is_display(node.value)
+        marks += ["seed"] * bool(facts.calls & SEED_CALLS)
+        marks += ["backward"] * ("backward" in facts.calls)
+    if isinstance(node, ast.For | ast.While | ast.With) and facts.calls & TRAINING_CALLS:
+        marks += ["training"] * facts.has_loop
+    reads = sorted(names_read(node) | facts.changes)
+    return Statement(cell, line, text, binds, sorted(facts.changes), reads, marks)
+
+
+def _read_import(node: ast.Import | ast.ImportFrom, cell: int, line: int) -> Statement:
+    alias, module = node.names[0], getattr(node, "module", None)
+    name = alias.asname or alias.name.split(".")[0]
+    marks, binds = ["certain"], [name]
+    if module == "__future__":
+        marks, binds = ["future"], [alias.name]
+    elif alias.name == "*":
+        marks, binds = ["star"], []
+    elif module == EXPORT and name in BY_ID:
+        binds = []  # means the student's own, or the reference
+    return Statement(cell, line, ast.unparse(node), binds, [], [], [*marks, "import"])
+
+
+def names_read(node: ast.stmt) -> set[str]:
+    """Return the global names that a statement may read, also in type hints that are texts.
+
+    Example:
+        >>> sorted(names_read(ast.parse("def f(x: 'A'): return x.b + c").body[0]))
+        ['A', 'c']
     """
-    selected_ids = {id(statement) for statement in statements}
-    lines = list(parsed.lines)
-    texts_by_line: dict[int, list[str]] = {}
-    for statement in parsed.statements:
-        start, end = _first_line(statement.node), _last_line(statement.node)
-        if statement.shares_line:
-            texts_by_line.setdefault(start, [])
-            if id(statement) in selected_ids:
-                texts_by_line[start] += [statement.text]
-            lines[start - 1 : end] = [""] * (end - start + 1)
-        elif id(statement) not in selected_ids:
-            lines[start - 1 : end] = [""] * (end - start + 1)
-    for start, texts in texts_by_line.items():
-        lines[start - 1] = "; ".join(texts)
-    return "\n".join(lines).rstrip()
-
-
-class Slicer:
-    """Finds what a statement needs among all statements of one notebook."""
-
-    def __init__(self, statements: list[Statement]):
-        self.statements = statements
-        self.binders: dict[str, list[Statement]] = {}
-        self.changers: dict[str, list[Statement]] = {}
-        self.star_imports = [statement for statement in statements if "*" in statement.binds]
-        for statement in statements:
-            for name in statement.binds:
-                self.binders.setdefault(name, []).append(statement)
-            for name in statement.changes:
-                self.changers.setdefault(name, []).append(statement)
-
-    def collect(
-        self, target: Statement, own: str, is_foreign: Callable[[str], bool], end: int
-    ) -> tuple[list[Statement], set[str], list[str]]:
-        """Collect the statements that an answer needs.
-
-        Args:
-            target: the statement that is the answer.
-            own: the name of the exercise, which ``target`` binds.
-            is_foreign: whether a name belongs to another exercise, whose code is not included.
-            end: place of the next definition of ``own``; what follows does not affect the answer.
-
-        Returns:
-            The statements in order, with ``target``; the names that are foreign or not found; and
-            what was left out although it is needed, in words.
-        """
-        self.target, self.own, self.is_foreign, self.end = target, own, is_foreign, end
-        self.slice, self.unresolved, self.omissions = {target.place: target}, set(), []
-        self.visited: set[tuple[str, int]] = set()
-        self.steps = 0
-        work = [(name, target.place) for name in target.reads | target.changes]
-        if target.is_definition and own not in definition_reads(target.node):
-            # A function that calls itself needs no earlier definition of its name. A class that
-            # inherits from its own name does.
-            work = [(name, place) for name, place in work if name != own]
-        for statement in [*self.changers.get(own, []), *self._find_attaching(own)]:
-            if target.place < statement.place < end and not _is_display(statement):
-                work += self._select(statement)
-        for statement in self.star_imports:
-            if statement.place < target.place or target.is_definition:
-                work += self._select(statement)
-        while work and self.steps <= MAX_STEPS:
-            name, before = work.pop()
-            if (name, before) in self.visited:
-                continue
-            self.visited.add((name, before))
-            if self.is_foreign(name):
-                self.unresolved.add(name)
-                continue
-            for statement in self._find_binding(name, before):
-                work += self._select(statement)
-        if self.steps > MAX_STEPS:
-            self.omissions.append("the rest, since too many statements hang together")
-        self._select_calls()
-        return [self.slice[place] for place in sorted(self.slice)], self.unresolved, self.omissions
-
-    def _select(self, statement: Statement) -> list[tuple[str, int]]:
-        """Choose a statement; return the (name, place) that it needs in turn."""
-        if statement.place in self.slice:
-            return []
-        if _is_training(statement) and statement.cell != self.target.cell:
-            self.omissions.append(
-                f"a loop that trains, which binds {', '.join(sorted(statement.binds)[:5])}"
-            )
-            return []
-        self.slice[statement.place] = statement
-        self.steps += READ_STEPS
-        later = statement.is_definition or statement.place > self.target.place
-        before = max(self.target.place, statement.place) if later else statement.place
-        return [(name, before) for name in statement.reads | (statement.changes - {self.own})]
-
-    def _find_binding(self, name: str, before: int) -> list[Statement]:
-        """Return the last statement before a place that binds a name, and what changes it later."""
-        self.steps += len(self.binders.get(name, [])) + len(self.changers.get(name, [])) + 1
-        if self.steps > MAX_STEPS:
-            return []
-        binders = [s for s in self.binders.get(name, []) if not _is_wrapper_of(s, name)]
-        earlier = [s for s in binders if s.place < before]
-        if not earlier:
-            after = [s for s in binders if s.place > before and not _is_training(s)]
-            if after and self.target.is_definition and name != self.own:
-                # a later definition exists by the time the answer is called
-                later = [s for s in self.changers.get(name, []) if s.place > after[0].place]
-                return after[:1] + [s for s in later if not _is_display(s)]
-            self.unresolved.add(name)
-            return []
-        chain = [earlier.pop()]
-        while earlier and name in chain[-1].reads and not chain[-1].is_definition:  # x = x + 1
-            chain.append(earlier.pop())
-            self.steps += READ_STEPS
-            if self.steps > MAX_STEPS:
-                return []
-        chain.reverse()
-        changes = self.changers.get(name, [])
-        chain += [s for s in changes if chain[0].place < s.place < before and not _is_display(s)]
-        return chain
-
-    def _find_attaching(self, own: str) -> Iterator[Statement]:
-        """Yield calls such as ``attach(Block, forward)`` of helpers that set attributes."""
-        for statement in self.statements:
-            call = statement.node.value if isinstance(statement.node, ast.Expr) else None
-            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-                continue
-            if any(isinstance(each, ast.Name) and each.id == own for each in call.args):
-                helpers = self.binders.get(call.func.id, [])
-                if any(_sets_attributes(helper.node) for helper in helpers):
-                    yield statement
-
-    def _select_calls(self) -> None:
-        """Add calls in the cells of chosen statements that use chosen values or set a seed."""
-        values = set()
-        for statement in self.slice.values():
-            if not statement.is_import and not statement.is_definition:
-                values |= statement.binds
-        cells = {s.cell for s in self.slice.values() if not s.is_import and not s.is_definition}
-        last = max(self.slice)
-        for statement in self.statements:
-            if not statement.is_call or statement.place > last or _is_display(statement):
-                continue
-            names = [statement.reads]
-            own_cell = statement.cell in cells
-            if own_cell and (_is_seed(statement) or names[0] & (values - {self.own})):
-                self.slice[statement.place] = statement
-                for name in statement.reads:
-                    if self.is_foreign(name):
-                        self.unresolved.add(name)
-                        continue
-                    for needed in self._find_binding(name, statement.place):
-                        if needed.is_import or _is_constant(needed):
-                            self.slice[needed.place] = needed
-
-
-# --- reading the tree ----------------------------------------------------------------------------
-
-
-def _first_line(node: ast.stmt) -> int:
-    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-
-
-def _last_line(node: ast.stmt) -> int:
-    return node.end_lineno or node.lineno
-
-
-def _called_names(node: ast.AST) -> Iterator[str]:
+    try:
+        code = compile(ast.Module([node], []), "<cell>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
+        return set()
+    names = global_loads(code, inner=True)
     for inner in ast.walk(node):
-        if isinstance(inner, ast.Call):
-            yield _last_name(inner.func)
+        texts = [getattr(inner, "annotation", None), getattr(inner, "returns", None)]
+        if isinstance(inner, ast.Call) and _last_name(inner.func) in ("eval", "exec"):
+            texts += inner.args[:1]
+        if isinstance(inner, ast.Attribute) and _last_name(inner.value) == EXPORT:
+            names.add(inner.attr)
+        for text in texts:
+            if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                names.update(_WORD.findall(text.value[:MAX_HINT]))
+    return names
+
+
+class _Facts:
+    """What one pass over a statement finds, without the bodies of its functions and classes.
+
+    Attributes:
+        binds: name -> the statement or expression that binds it; the last one of several.
+        changes: names whose values it changes.
+        touches: names whose values a call may change: ``w.zero_()``, ``nn.init.zeros_(w)``.
+        calls: the last names of what it calls.
+        has_loop: whether there is a loop in it.
+    """
+
+    def __init__(self, node: ast.stmt):
+        self.binds: dict[str, ast.AST] = {}
+        self.changes: set[str] = set()
+        self.touches: set[str] = set()
+        self.calls: set[str] = set()
+        self.has_loop = False
+        loops: list[tuple[set[str], set[str]]] = []
+        # (node, the statement around it, whether it is inside a comprehension)
+        work: list[tuple[ast.AST, ast.AST, bool]] = [(node, node, False)]
+        while work:
+            node_, holder, inner = work.pop()
+            if isinstance(node_, _SCOPES):
+                if not isinstance(node_, ast.Lambda):
+                    self.binds[node_.name] = node_
+                    self.read_decorators(node_)
+                continue
+            if isinstance(node_, ast.stmt | ast.NamedExpr):
+                holder = node_
+            self.read(node_, holder, inner)
+            if isinstance(node_, ast.For | ast.AsyncFor | ast.While):
+                self.has_loop = True
+            if isinstance(node_, ast.For):
+                loops.append((_names(node_.target), _names(node_.iter)))
+            inner = inner or isinstance(node_, _COMPREHENSIONS)
+            if isinstance(node_, ast.AnnAssign) and node_.value is None:
+                continue
+            children = [(child, holder, inner) for child in ast.iter_child_nodes(node_)]
+            work += reversed(children)  # in the order of the text
+        for targets, iterated in reversed(loops):  # for p in model.parameters(): p.zero_()
+            if targets & (self.changes | self.touches):
+                self.changes |= iterated
+
+    def read(self, node: ast.AST, holder: ast.AST, inner: bool) -> None:
+        """Read one node."""
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            if isinstance(holder, ast.AugAssign):
+                self.changes.add(node.id)
+            elif not inner or isinstance(holder, ast.NamedExpr):
+                self.binds[node.id] = holder
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                self.binds[alias.asname or alias.name.split(".")[0]] = node
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            self.binds[node.name] = node
+        elif isinstance(node, ast.Call):
+            self.read_call(node)
+        elif isinstance(node, ast.Subscript | ast.Attribute):
+            if not isinstance(node.ctx, ast.Load):
+                self.changes |= {_root(node)} - {""}
+
+    def read_call(self, node: ast.Call) -> None:
+        name = _last_name(node.func)
+        self.calls.add(name)
+        if isinstance(node.func, ast.Attribute):
+            if name in MUTATING_METHODS or (name.endswith("_") and not name.startswith("_")):
+                # weight.zero_(), and nn.init.zeros_(weight)
+                changed = [node.func, *(node.args[:1] if name.endswith("_") else ())]
+                self.touches |= {_root(each) for each in changed} - {""}
+        elif name in ("setattr", "delattr") and node.args:
+            self.changes |= {_root(node.args[0])} - {""}
+
+    def read_decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        for decorator in node.decorator_list:  # @add_to_class(Block), @gelu.register
+            if isinstance(decorator, ast.Call):
+                self.changes |= {each.id for each in decorator.args if isinstance(each, ast.Name)}
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if isinstance(called, ast.Attribute) and called.attr in MUTATING_METHODS:
+                self.changes |= {_root(called)} - {""}
+
+
+def effects(node: ast.stmt) -> tuple[bool, set[str], set[str]]:
+    """Tell what a call of a function does to names beside its own.
+
+    Returns:
+        Whether it changes what it is given; the globals that it binds; those that it may change.
+
+    Example:
+        >>> effects(ast.parse("def register(f):\\n    table['a'] = f").body[0])
+        (False, set(), {'table'})
+    """
+    changes, binds, roots, own = False, set[str](), set[str](), set[str]()
+    for inner in ast.walk(node) if isinstance(node, ast.FunctionDef) else ():
+        if isinstance(inner, ast.Global):
+            binds |= set(inner.names)
+        elif isinstance(inner, ast.arg):
+            own.add(inner.arg)
+        elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            own.add(inner.id)
+        elif isinstance(inner, ast.Call):
+            changes |= _last_name(inner.func) == "setattr"
+            roots |= {_root(inner.func)} if _last_name(inner.func) in MUTATING_METHODS else set()
+        elif isinstance(inner, ast.Attribute | ast.Subscript) and isinstance(inner.ctx, ast.Store):
+            changes |= isinstance(inner, ast.Attribute)
+            roots.add(_root(inner))
+    return changes, binds, roots - own - {""}
+
+
+def called_with(node: ast.stmt) -> list[tuple[str, set[str]]]:
+    """Return the functions that a statement calls, alone or as decorators, and the names it passes.
+
+    Example:
+        >>> called_with(ast.parse("attach(Block)").body[0])
+        [('attach', {'Block'})]
+    """
+    calls = [node.value] if isinstance(node, ast.Expr) else getattr(node, "decorator_list", [])
+    found = []
+    for call in calls:
+        function = call.func if isinstance(call, ast.Call) else call
+        if isinstance(function, ast.Name):
+            passed = call.args if isinstance(call, ast.Call) else []
+            found.append((function.id, {each.id for each in passed if isinstance(each, ast.Name)}))
+    return found
+
+
+# --- reading nodes -------------------------------------------------------------------------------
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {inner.id for inner in _shallow(node) if isinstance(inner, ast.Name)}
+
+
+def _shallow(node: ast.AST, limit: int = 1000) -> Iterator[ast.AST]:
+    """Walk over at most so many nodes, because loops may be nested in what is iterated."""
+    for _, inner in zip(range(limit), ast.walk(node), strict=False):
+        yield inner
 
 
 def _last_name(node: ast.AST) -> str:
@@ -342,50 +376,94 @@ def _last_name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def _root(node: ast.AST) -> str:
+    """Return the name with which a chain of attributes, items and methods begins, or ""."""
+    while isinstance(node, ast.Subscript | ast.Attribute | ast.Call):
+        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute):
+            return ""
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_display(call: ast.Call) -> bool:
+    """Tell whether a call shows or checks something and changes nothing."""
+    names = {_last_name(call.func), _root(call.func)}
+    shows = _last_name(call.func).startswith(("show", "draw", "plot"))
+    return bool(names & DISPLAY_ROOTS) or shows
+
+
 def _is_wrapper(node: ast.AST) -> bool:
-    """Tell whether a statement only binds ``report.implementation``, as check cells do."""
+    """Tell whether a statement binds ``report.implementation`` or ``solution(...)``."""
     value = getattr(node, "value", None)
-    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) or value is None:
-        return False
-    return any(isinstance(n, ast.Attribute) and n.attr == "implementation" for n in ast.walk(value))
-
-
-def _is_wrapper_of(statement: Statement, name: str) -> bool:
-    return all(_is_wrapper(node) for bound, node in bindings(statement.node) if bound == name)
-
-
-def _is_display(statement: Statement) -> bool:
-    """Tell whether a statement is a call that shows or checks something and changes nothing."""
-    if not (isinstance(statement.node, ast.Expr) and isinstance(statement.node.value, ast.Call)):
-        return False
-    call = statement.node.value.func
-    root: ast.AST = call
-    while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
-        root = root.func if isinstance(root, ast.Call) else root.value
-    names = {_last_name(call), _last_name(root)}
-    shows = {"plots", "plt", "get_ipython", "sys", "os"} | DISPLAY_CALLS
-    return bool(names & shows) or _last_name(call).startswith(("show", "draw", "plot"))
-
-
-def _sets_attributes(node: ast.AST) -> bool:
-    """Tell whether a statement is a function that sets attributes."""
-    return isinstance(node, ast.FunctionDef) and any(
-        (isinstance(n, ast.Call) and _last_name(n.func) == "setattr")
-        or (isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-        for n in ast.walk(node)
+    if not isinstance(node, _VALUES) or value is None:
+        return isinstance(node, ast.ImportFrom) and node.module == EXPORT
+    return any(
+        (isinstance(inner, ast.Attribute) and inner.attr == "implementation")
+        or (isinstance(inner, ast.Call) and _last_name(inner.func) == "solution")
+        for inner in _shallow(value)
     )
 
 
-def _is_constant(statement: Statement) -> bool:
-    node = statement.node  # for example SEED = 0
-    return isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+def _is_attempt(name: str, node: ast.AST, kind: str) -> bool:
+    """Tell whether a binding of an exercise's name can be meant as its answer.
+
+    A stub, a loop variable, an import, a string or a tensor's arithmetic is none. Of a value, the
+    last assignment counts, whatever it is.
+    """
+    if kind == "value":
+        value = getattr(node, "value", None)
+        empty = isinstance(value, ast.Constant) and value.value in (None, ...)
+        return isinstance(node, _VALUES) and value is not None and not empty
+    if isinstance(node, _SCOPES):
+        return not is_stub(node, name)
+    if not isinstance(node, _VALUES):
+        return False
+    value = node.value
+    if isinstance(value, ast.Call):
+        return _last_name(value.func) != name  # not gelu = gelu(x)
+    return isinstance(value, _MAKERS)
 
 
-def _is_seed(statement: Statement) -> bool:
-    names = set(_called_names(statement.node))
-    return bool(names & {"manual_seed", "seed"})
+def is_stub(node: ast.AST, name: str) -> bool:
+    """Tell whether a statement is a stub: a function or class without an answer, or ``None``.
+
+    Example:
+        >>> is_stub(ast.parse("gelu = None").body[0], "gelu")
+        True
+        >>> is_stub(ast.parse("def gelu(x):\\n    return x").body[0], "gelu")
+        False
+    """
+    if isinstance(node, ast.FunctionDef):
+        return _does_nothing(node)
+    if isinstance(node, ast.ClassDef):
+        methods = [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
+        return any(_raises_not_implemented(method) for method in methods) or (
+            all(_does_nothing(method) for method in methods)
+            and not any(isinstance(inner, ast.Assign) for inner in node.body)
+            and all(_root(base) in ("nn", "torch", "Module", "object") for base in node.bases)
+        )
+    value = getattr(node, "value", None)
+    return isinstance(value, ast.Constant) and value.value in (None, ...)
 
 
-def _is_training(statement: Statement) -> bool:
-    loops = isinstance(statement.node, ast.For | ast.While | ast.With)
-    return loops and bool(set(_called_names(statement.node)) & TRAINING_CALLS)
+def _body(function: ast.FunctionDef) -> list[ast.stmt]:
+    """Return the statements of a function without docstrings and ``pass``."""
+    return [
+        statement
+        for statement in function.body
+        if not isinstance(statement, ast.Pass)
+        and not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+    ]
+
+
+def _raises_not_implemented(function: ast.FunctionDef) -> bool:
+    body = _body(function)
+    if len(body) != 1 or not isinstance(body[0], ast.Raise):
+        return False
+    exception = body[0].exc
+    exception = exception.func if isinstance(exception, ast.Call) else exception
+    return isinstance(exception, ast.Name) and exception.id == "NotImplementedError"
+
+
+def _does_nothing(function: ast.FunctionDef) -> bool:
+    return not _body(function) or _raises_not_implemented(function)

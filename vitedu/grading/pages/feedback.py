@@ -37,7 +37,7 @@ MAX_NEXT = 3  # exercises under "where the next points are"
 
 # the flags that a student may read; suspicions are for the instructor only
 STUDENT_FLAGS = set(
-    "found_by_name duplicate conflict not_code magics left_out late two_files renamed unreadable "
+    "found_by_name duplicate elsewhere stand_ins not_code magics late two_files renamed unreadable "
     "archive no_notebook link other_file".split()
 )
 
@@ -53,6 +53,10 @@ ADVICE = {
     "import": (
         "Restart the kernel and run all cells: the error shows there too. Every name that the "
         "answer uses has to be made in the notebook, in a cell of imports, helpers or constants."
+    ),
+    "depends": (
+        "Mend the earlier answer, or use it as its own exercise describes it; your instructor "
+        "decides about this one."
     ),
     "timeout": "Run the check in your notebook; if it does not come to an end, look at the loops.",
     "memory": "Look for a tensor that is larger than it needs to be; print its shape.",

@@ -5,16 +5,16 @@ strictly, and their content is not trusted. ``judge`` uses them, and ``conversat
 bytes.
 """
 
-import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from vitedu.checks.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
 from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
+from vitedu.exercises import find
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.package_view import earlier_exercises, visible_sources
 from vitedu.grading.box.protocol import AnyWorker
@@ -50,22 +50,39 @@ class RemoteAnswer:
         """Time limit of all calls of a check; the worker has ``GRACE`` more to reply."""
         return max(1.0, self.limits.call_seconds - GRACE)
 
-    def load(self, answer: Answer, forbidden: frozenset[str]) -> LoadResult:
+    def load(
+        self,
+        answer: Answer,
+        forbidden: frozenset[str],
+        passed: frozenset[str] = frozenset(),
+        stand_ins: Sequence[str] = (),
+    ) -> LoadResult:
         """Send the code to the worker and have it executed.
 
-        The references of earlier exercises go along if the code mentions one of them, or the
-        package.
+        Args:
+            answer: with a program.
+            forbidden: names of functions and kernels that it may not call.
+            passed: exercises that the student has passed; their answers may serve this one.
+            stand_ins: exercises whose references replace the student's own.
         """
-        words = set(re.findall(r"\w+", f"{answer.support}\n{answer.source}"))
-        earlier = [[e.id, e.module] for e in earlier_exercises(answer.exercise) if e.id in words]
+        program = answer.program
+        assert program is not None
+        used = [e for e in earlier_exercises(answer.exercise) if e.id in program.uses]
         head, _ = self._ask(
             {
                 "do": "load",
                 "name": answer.exercise,
-                "modules": visible_sources(answer.exercise) if earlier or "vitedu" in words else {},
-                "references": earlier,
-                "support": answer.support,
-                "answer": answer.source,
+                "kind": find(answer.exercise).kind,
+                "modules": visible_sources(answer.exercise),
+                "references": {e.id: e.module for e in used},
+                "stand_ins": list(stand_ins),
+                "own": {id: space for id, space in program.own.items() if id in passed},
+                "mocks": program.mocks,
+                "spaces": [
+                    [name, [[place, program.spaces[name][place]] for place in places]]
+                    for name, places in program.needed.items()
+                ],
+                "targets": program.targets,
                 "forbidden": sorted(forbidden),
                 "seed": secrets.randbits(32),
                 "seconds": 0.8 * self.limits.load_seconds,

@@ -1,0 +1,36 @@
+"""Run an answer as a worker does, in this process: what it is, and which statements ran."""
+
+from vitedu.exercises import BY_ID
+from vitedu.grading.box.names import Program
+from vitedu.grading.box.package_view import earlier_exercises
+from vitedu.grading.grades import Answer
+
+
+class RunAnswer:
+    """An answer and the program that it ran in.
+
+    Args:
+        answer: from an extraction.
+        own: exercises that the student has passed.
+        stand_ins: exercises whose references replace his own.
+
+    Attributes:
+        value: of the exercise's name; None if it was not bound.
+    """
+
+    def __init__(self, answer: Answer, own=(), stand_ins=()):
+        sent = answer.program
+        earlier = {each.id for each in earlier_exercises(answer.exercise)}
+        references = {id: BY_ID[id].module for id in sent.uses if id in earlier}
+        spaces = {s: {p: sent.spaces[s][p] for p in places} for s, places in sent.needed.items()}
+        mine = {id: space for id, space in sent.own.items() if id in own}
+        self.program = Program(spaces, references, list(stand_ins), mine, sent.mocks)
+        self.error = self.program.run(*sent.targets[0], answer.exercise)
+        self.names = self.program.spaces[sent.targets[0][0]].globals
+        self.value = self.names.get(answer.exercise)
+
+    @property
+    def ran(self) -> list[str]:
+        """The texts of the statements that ran."""
+        spaces = self.program.spaces.values()
+        return [space.statements[place].text for space in spaces for place in sorted(space.done)]
