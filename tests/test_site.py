@@ -26,7 +26,7 @@ STILL = '<div id="explorer-1"><img src="data:image/png;base64,AA==" alt="patch 5
 TITLE = "# 01 · First\n\nSee [the cut](#1--cut) and [the next](02_attention.ipynb)."
 QUESTION = "### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"
 HEADING = "### Exercise 1.1 · `patchify` (15 minutes, difficulty ●●●)"
-WEEK = "# The first week\n\nRead [01](../notebooks/01_patches.ipynb) and [this](../README.md)."
+WEEK = "# Week\n\n[01](../notebooks/01_patches.ipynb), [that](GRADING.md) and [this](../README.md)."
 FIRST = [
     v4.new_markdown_cell(TITLE),
     v4.new_markdown_cell("## 1 · Cut\n\nThe loss is $\\frac{1}{n}$:\n\n$$x^2$$"),
@@ -214,7 +214,7 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     )
     assert "1.10 a layer that makes tokens (10 min)" in front  # has no heading to lead to
     week = pages["FIRST_WEEK"]
-    assert 'href="01_patches.html"' in week and "and this." in week
+    assert 'href="01_patches.html"' in week and ", that and this." in week
     assert "<summary>1. Why?</summary>" in pages["01_patches_questions"]
     assert '"second":' in (tmp_path / "out/searchindex.js").read_text()
 

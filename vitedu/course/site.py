@@ -49,7 +49,7 @@ ANCHOR = re.compile(r"\]\(#([^)]+)\)")  # a link to a heading of the same notebo
 WORDS, FIRST_WEEK = "words.md", "../.github/FIRST_WEEK.md"
 GITHUB = f"https://github.com/{REPOSITORY}"
 TEACH = " Teachers find [a plan for the first week]({})."
-ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!notebooks/\w+\.ipynb)[^)]+\)")  # a link, no page
+ELSEWHERE = re.compile(r"\[([^]]+)\]\((?!https?:|#|[^)]*\.ipynb)[^)]+\)")  # a link to no page
 MIN_LETTERS = 20  # letters without spaces; a shorter line of a reference gives nothing away
 
 SETTINGS: dict[str, Any] = {
