@@ -1,5 +1,5 @@
 # vitedu: `make` lists the targets. Every target sets up .venv first, once; a second run does not.
-# `python -m vitedu` has setup, lab, test and slug too, where there is no make.
+# `python -m vitedu` has setup, lab, test, bundle and slug too, where there is no make.
 
 PYTHON ?= python3
 LAB_ARGS ?=
@@ -28,8 +28,11 @@ PY := $(BIN)/python
 TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
 PYTEST := $(PY) -m vitedu test --
 
+# of the tour and the pages, whose readers run nothing: models that have learned
+PROFILE = VITEDU_PROFILE=$(or $(VITEDU_PROFILE),laptop)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test proof bench-checks bench-grade honest check tour site solve lint slug colab browser latency clean
+.PHONY: help setup lab test proof bench-checks bench-grade honest check tour site solve bundle lint slug colab browser latency clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -60,14 +63,17 @@ check: $(TEST_VENV)/.test ## the short round: lint, types, units and doctests; n
 	$(PYTEST) -q --maxprocesses 2 -m "not notebook and not slow and not bank" $(TEST_ARGS); failed=$$?; \
 	wait $$lint || failed=1; cat build/lint.txt; exit $$failed
 
-tour: $(VENV)/.lab ## run the whole solved course: a page a notebook in build/tour, all figures in build/figures.png, others in build/gallery.png
-	$(PY) -m vitedu tour notebooks --out build/tour
+tour: $(VENV)/.lab ## run the whole solved course, 20 minutes, into build/runs; all figures in build/figures.png, others in build/gallery.png
+	$(PROFILE) $(PY) -m vitedu tour notebooks
 
-site: $(TEST_VENV)/.test ## the course as pages in build/site; INSTRUCTOR=1: with solutions, in build/site-instructor
-	VITEDU_PROFILE=$(or $(VITEDU_PROFILE),laptop) $(TEST_PY) -m vitedu site notebooks $(if $(INSTRUCTOR),--instructor)
+site: $(TEST_VENV)/.test ## the course as pages in build/site, from the tour's runs; INSTRUCTOR=1: with solutions, in build/site-instructor
+	$(PROFILE) $(TEST_PY) -m vitedu site notebooks $(if $(INSTRUCTOR),--instructor)
 
 solve: $(VENV)/.lab ## write the solved notebooks to build/solved
 	$(PY) -m vitedu solve notebooks --out build/solved
+
+bundle: $(VENV)/.lab ## the package and all wheels that it needs in build/bundle, for machines without a network
+	$(PY) -m vitedu bundle
 
 lint: $(TEST_VENV)/.test ## check style, types, the shape of the notebooks; print what an exercise costs
 	$(PY) -m ruff check .

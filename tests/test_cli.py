@@ -296,7 +296,7 @@ def test_check_refuses_a_notebook_of_something_else(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_tour_writes_pages_and_says_which_notebook_failed(tmp_path, capsys, monkeypatch):
+def test_tour_stores_runs_and_says_which_notebook_failed(tmp_path, capsys, monkeypatch):
     """A sound notebook passes, and the next one's table shows it; one that raises has status 1."""
     monkeypatch.setattr(gallery, "PICTURES", {"one": lambda: [style.panel()[0]]})
     good, bad = tmp_path / "good", tmp_path / "bad"
@@ -316,10 +316,9 @@ def test_tour_writes_pages_and_says_which_notebook_failed(tmp_path, capsys, monk
     assert re.search(r"^01_patches +3 +\d+\.\d  1 of 1 exercises passed$", out, re.M)
     assert main(["tour", str(bad), "--out", str(bad / "out")]) == 1
     assert "FAILED: ZeroDivisionError: division by zero" in capsys.readouterr().out
-    pages = {path: path.read_text(encoding="utf-8") for path in tmp_path.glob("*/out/*.html")}
-    assert "14 x 14 patches" in pages[good / "out" / "01_patches.html"]  # solved
-    page = pages[good / "out" / "02_attention.html"]
-    assert (
-        page.count(f" all 1 of {len(in_notebook('01_patches'))}, ") == page.count(">passed<") == 1
-    )
-    assert "before" in pages[bad / "out" / "01_patches.html"]
+    stored = {path: path.read_text(encoding="utf-8") for path in tmp_path.glob("*/out/*.ipynb")}
+    assert "14 x 14 patches" in stored[good / "out" / "01_patches.ipynb"]  # solved
+    table = stored[good / "out" / "02_attention.ipynb"]
+    assert f" all 1 of {len(in_notebook('01_patches'))}, " in table and table.count(">passed<") == 1
+    failed = stored[bad / "out" / "01_patches.ipynb"]
+    assert "before" in failed and "vitedu_profile" not in failed  # no page is made of it

@@ -102,6 +102,35 @@ def test_exit_status_is_1_where_something_must_be_mended(monkeypatch, capsys):
     assert "MEND torch        is not installed\n" in capsys.readouterr().out
 
 
+def test_lesson_says_one_line_each_and_what_mends_it(monkeypatch, capsys):
+    """What a class does is tried; a part that fails or takes too long is named with a remedy."""
+    words = {code: name for name, (code, _) in doctor.LESSON.items()}
+
+    def run(code, python=sys.executable):
+        if words.get(code) == "the data":
+            return ProcessResult(False, "", "Traceback\nOSError: no space\n")
+        return ProcessResult(True, "about\nfine\n", "") if code in words else healthy(code)
+
+    findings = doctor.check_lesson(run)
+    assert [finding.subject for finding in findings] == ["doctor", *doctor.LESSON]
+    assert {f.state for f in findings[:-1]} == {"good"} and findings[1].text.startswith("fine (")
+    assert (
+        findings[-1].text.startswith("OSError: no space (")
+        and "VITEDU_CACHE" in findings[-1].remedy
+    )
+    monkeypatch.setattr(doctor, "check_lesson", lambda: findings)
+    assert main(["doctor", "--class"]) == 1
+    assert "to mend: 1" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", doctor.LESSON)
+def test_lesson_works_on_this_machine(name):
+    """Each part for real."""
+    result = doctor.run_python(doctor.LESSON[name][0])
+    assert result.ok, result.err
+
+
 @pytest.mark.parametrize(
     ("name", "version", "ran", "text", "remedy"),
     [

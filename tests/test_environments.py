@@ -179,10 +179,45 @@ def test_tests_are_set_up_once_and_pytest_gets_the_words(clone, monkeypatch):
     assert len(set_up) == 2
 
 
-@pytest.mark.parametrize("words", ["setup", "setup --test", "test"])
+def test_bundle_takes_torch_for_cpus_and_says_how_it_is_installed(index, clone, tmp_path):
+    """Wheels of an earlier bundle go, a folder with other things is left alone."""
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    (folder / "old-1.0.whl").touch()
+    environments.bundle(folder, clone.root)
+    into = f"-m pip wheel --wheel-dir {folder}"
+    torch = FROM_CPU_INDEX.format(index).removeprefix("-m pip install")
+    assert clone.calls == [into + torch, f"{into} --requirement requirements.txt ."]
+    assert [file.name for file in folder.iterdir()] == [environments.HOW_TO]
+    environments.bundle(folder, clone.root)
+    (folder / "thesis.tex").touch()
+    with pytest.raises(ValueError, match="other things than wheels"):
+        environments.bundle(folder, clone.root)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="the lines are those of other systems")
+def test_bundle_is_installed_without_an_index(clone, tmp_path, monkeypatch):
+    """pip itself, with a stand-in for the package: what INSTALL.txt says, word for word."""
+    monkeypatch.undo()
+    monkeypatch.setenv("PIP_ARGS", "--no-index --no-build-isolation")
+    (clone.root / "requirements.txt").write_text("")
+    project = (
+        '[project]\nname = "vitedu"\nversion = "9"\n[project.optional-dependencies]\nlab = []\n'
+    )
+    (clone.root / "pyproject.toml").write_text(project + "[tool.setuptools]\npackages = []\n")
+    folder = tmp_path / "bundle"
+    environments.bundle(folder, clone.root)
+    lines = (folder / environments.HOW_TO).read_text("utf-8").split("\n\n")[1]
+    done = subprocess.run(lines, shell=True, cwd=folder, capture_output=True, text=True)
+    assert "Successfully installed vitedu-9" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("words", ["setup", "setup --test", "test", "bundle"])
 def test_outside_a_clone_one_line_says_what_is_missing(words, monkeypatch, tmp_path, capsys):
     """The tests are no part of the wheel."""
-    for function in ("set_up", "set_up_tests", "run_tests"):
+    for function in ("set_up", "set_up_tests", "run_tests", "bundle"):
         monkeypatch.setattr(getattr(environments, function), "__defaults__", (tmp_path,))
+    monkeypatch.chdir(tmp_path)
     assert main(words.split()) == 2
     assert capsys.readouterr().err.startswith("vitedu: this needs a clone of the repository")

@@ -200,12 +200,13 @@ def test_a_second_run_repeats_no_set_up(fresh, target):
 
 
 @needs_make
-def test_site_shows_models_that_have_learned(fresh, monkeypatch):
-    """Its readers run nothing, so the laptop profile makes its outputs; who wants less says so."""
+@pytest.mark.parametrize("target", ["tour", "site"])
+def test_pages_show_models_that_have_learned(fresh, monkeypatch, target):
+    """Their readers run nothing: the laptop profile makes their outputs, unless one is named."""
     _, make = fresh
     monkeypatch.delenv("VITEDU_PROFILE", raising=False)
-    assert "VITEDU_PROFILE=laptop " in make("site")[1]
-    assert "VITEDU_PROFILE=quick " in make("site", "VITEDU_PROFILE=quick")[1]
+    assert "VITEDU_PROFILE=laptop " in make(target)[1]
+    assert "VITEDU_PROFILE=quick " in make(target, "VITEDU_PROFILE=quick")[1]
 
 
 @needs_make

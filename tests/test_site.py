@@ -14,9 +14,8 @@ import pytest
 from nbformat import v4
 from test_notebooks import NAMES, NOTEBOOKS, RAN
 
-from vitedu.course import site
+from vitedu.course import site, tour
 from vitedu.course.notebooks import exercise_cells, read, solve_notebook
-from vitedu.course.tour import Run
 from vitedu.exercises import find
 from vitedu.plots.style import figure
 
@@ -26,11 +25,14 @@ SECRET = "images.reshape("  # of the reference of patchify, and of no notebook
 STILL = '<div id="explorer-1"><img src="data:image/png;base64,AA==" alt="patch 5 of 196"></div>'
 TITLE = "# 01 · First\n\nSee [the cut](#1--cut) and [the next](02_attention.ipynb)."
 QUESTION = "### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"
+HEADING = "### Exercise 1.1 · `patchify` (15 minutes, difficulty ●●●)"
+WEEK = "# Week\n\n[01](../notebooks/01_patches.ipynb), [that](GRADING.md) and [this](../README.md)."
 FIRST = [
     v4.new_markdown_cell(TITLE),
     v4.new_markdown_cell("## 1 · Cut\n\nThe loss is $\\frac{1}{n}$:\n\n$$x^2$$"),
     v4.new_code_cell(STUB.source, metadata=STUB.metadata),
-    v4.new_code_cell("draw()", id=site.SUMMARY),
+    v4.new_markdown_cell(HEADING),
+    v4.new_code_cell("draw()", id="trained"),
     v4.new_code_cell("explore()"),
     v4.new_code_cell("long_helper = 1", metadata={"tags": ["hide-input"]}),
     v4.new_markdown_cell(QUESTION),
@@ -60,9 +62,11 @@ def course(tmp_path):
         if name == "01_patches":
             still = {"text/html": STILL, "text/plain": "Explorer", site.WIDGET: {"model_id": "1"}}
             wordless = v4.new_output("display_data", {**picture().data, "text/plain": "Curves."})
-            ran.cells[3].outputs = [wordless, picture()]
-            ran.cells[4].outputs = [v4.new_output("display_data", still)]
+            ran.cells[4].outputs = [wordless, picture()]
+            ran.cells[5].outputs = [v4.new_output("display_data", still)]
         nbformat.write(ran, runs / f"{name}.ipynb")
+    (tmp_path / ".github").mkdir()
+    (tmp_path / ".github" / "FIRST_WEEK.md").write_text(WEEK)
     return folder, runs
 
 
@@ -103,9 +107,9 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
 
     def execute(notebook, *args, home, **options):
         ran.append(home)
-        return Run(notebook, 1.0, None, {})
+        return tour.Run(notebook, 1.0, None, {})
 
-    monkeypatch.setattr(site, "execute", execute)
+    monkeypatch.setattr(tour, "execute", execute)
     monkeypatch.delenv("VITEDU_PROFILE", raising=False)
     site.run_solved(path, runs)
     assert not ran
@@ -116,13 +120,16 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
     path.write_text(path.read_text().replace("Back to", "Go back to"))
     site.run_solved(path, runs)
     assert ran == [runs / "results"] * 2
+    tour.tour(path, runs)  # runs it in any case, and what it leaves is taken
+    site.run_solved(path, runs)
+    assert ran == [runs / "results"] * 3
 
 
 def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):
     """The error names the notebook and why it stopped."""
     folder, _ = course
-    failed = Run(None, 1.0, "no memory", {})
-    monkeypatch.setattr(site, "execute", lambda *words, **options: failed)
+    failed = tour.Run(v4.new_notebook(), 1.0, "no memory", {})
+    monkeypatch.setattr(tour, "execute", lambda *words, **options: failed)
     with pytest.raises(ValueError, match="01_patches.ipynb, solved, stopped early: no memory"):
         site.run_solved(folder / "01_patches.ipynb", tmp_path / "none")
 
@@ -200,7 +207,14 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     assert "widget-view" not in first
     assert re.search(r"(?s)<details.*?Show the code of this cell.*?long_helper.*?</details>", first)
     assert "<mfrac>" in first and '<math display="block"' in first
-    assert "training_run.png" in pages["index"]
+    front = pages["index"]
+    assert front.index("picture.png") < front.index("trained.png") < front.index("core, ")
+    assert re.search(
+        r'href="01_patches.html#exercise-1-1-patchify-[^"]*".*?</a> \(15 min\),', front
+    )
+    assert "1.10 a layer that makes tokens (10 min)" in front  # has no heading to lead to
+    week = pages["FIRST_WEEK"]
+    assert 'href="01_patches.html"' in week and ", that and this." in week
     assert "<summary>1. Why?</summary>" in pages["01_patches_questions"]
     assert '"second":' in (tmp_path / "out/searchindex.js").read_text()
 
@@ -228,7 +242,7 @@ IN_CHROMIUM = [
     pytest.mark.skipif(not CHROMIUM, reason="needs Chromium; `make browser` runs it"),
 ]
 PICTURES = NOTEBOOKS.parent / "build" / "browser"
-PAGES = ("index", *NAMES, *(f"{name}_questions" for name in NAMES), "search")
+PAGES = ("index", *NAMES, *(f"{name}_questions" for name in NAMES), "FIRST_WEEK", "search")
 # a voice of the reader's own computer: it notes what it is to say, and ends when the test says so
 SILENT = "delete window.speechSynthesis; delete Window.prototype.speechSynthesis"
 VOICE = """
@@ -347,6 +361,14 @@ class TestInChromium:
         fold.focus()
         fold.press("Enter")
         assert code.is_visible()
+
+    def test_paper_has_the_folded_code_and_no_menus(self, page):
+        """What a reader prints is whole, and what only a screen needs is left out."""
+        opened = page("01_patches")
+        code, menu = opened.get_by_text("after the last block").first, ".bd-sidebar-primary"
+        assert not code.is_visible() and opened.locator(menu).is_visible()
+        opened.emulate_media(media="print")
+        assert code.is_visible() and not opened.locator(menu).is_visible()
 
     def test_search_finds_the_notebook(self, page):
         """A word of the text leads to its page, without a server."""

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -84,7 +85,9 @@ def run_python(code: str, python: str = sys.executable) -> ProcessResult:
         process = subprocess.run(
             [python, "-c", code], capture_output=True, text=True, errors="replace", timeout=120
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        return ProcessResult(False, "", "it took more than two minutes")
+    except OSError as error:
         return ProcessResult(False, "", str(error))
     return ProcessResult(process.returncode == 0, process.stdout, process.stderr)
 
@@ -344,3 +347,62 @@ def store(folder: Path) -> Condition:
         problem = f"{folder} cannot be written ({error.strerror}); progress would be lost"
         return Condition("results", "mend", problem, "set VITEDU_HOME to a folder of yours")
     return Condition("results", "good", str(folder))
+
+
+# --- a lesson ------------------------------------------------------------------------------------
+
+# what a class does on a machine: by subject, code that prints how it went, and what mends it
+ANSWER = """
+import pathlib, tempfile
+from vitedu.course.tour import check_file
+with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "answer.py")
+    path.write_text("from vitedu import patches\\npatchify = patches.patchify")
+    checked = check_file(path, seconds=100)
+assert checked.everything_passed, " ".join(checked.text.split())
+print("a kernel started, and the right answer to 1.1 passed")
+"""
+FIGURE = """
+from vitedu.plots.patches import show_tiny_cut
+print(f"a PNG file of {len(show_tiny_cut().png()) // 1000} kB")
+"""
+MODEL = """
+from vitedu.data import load_data
+from vitedu.fitting.evaluating import measure_test_accuracy
+from vitedu.pretrained.loading import load_pretrained
+model = load_pretrained("vit_pico_patch4_32.cifar10")
+right = 100 * measure_test_accuracy(model, load_data("cifar10", limit=20, held_out=100))
+assert right > 70, f"the trained model names {right:.0f} of 100 photographs right, not about 80"
+print(f"the trained model names {right:.0f} of 100 photographs right")
+"""
+DATA = """
+from vitedu.data import load_data
+data = load_data("cifar10")
+count = sum(len(split.labels) for split in (data.train, data.validation, data.test))
+print(f"{count:,} photographs can be read")
+"""
+AGAIN = "mend first what stands above, then install the course again"
+LESSON = {
+    "an answer": (ANSWER, AGAIN),
+    "a figure": (FIGURE, pip("--upgrade", "--force-reinstall", "matplotlib pillow")),
+    "a model": (MODEL, AGAIN),
+    "the data": (DATA, "set VITEDU_CACHE to a folder of yours with 200 MB of room"),
+}
+
+
+def check_lesson(run: Callable[..., ProcessResult] = run_python) -> list[Condition]:
+    """Try what a class will do, one after the other: two minutes each at most.
+
+    Args:
+        run: as in ``diagnose``, whose problems come first.
+    """
+    findings = [finding for finding in diagnose(run) if finding.state == "mend"]
+    findings = findings or [Condition("doctor", "good", "nothing to mend")]
+    for subject, (code, remedy) in LESSON.items():
+        start = time.perf_counter()
+        result = run(code)
+        last = ((result.out if result.ok else result.err).strip() or "no message").splitlines()[-1]
+        words = f"{last} ({time.perf_counter() - start:.0f} s)"
+        state = "good" if result.ok else "mend"
+        findings.append(Condition(subject, state, words, "" if result.ok else remedy))
+    return findings

@@ -50,12 +50,18 @@ def draw_curves_and_bars() -> list[CourseFigure]:
     return [draw_curves(run.history, 10, run.data.name), bars]
 
 
-def draw_cards() -> list[CourseFigure]:
-    """Draw a cat with little code, and a validation image with much."""
-    shipped, data = f"{NAME}{SHIPPED}", train().data
+def draw_front() -> CourseFigure:
+    """Draw what the course is about, without an answer: a photograph gets its name."""
+    shipped, code = f"{NAME}{SHIPPED}", "logits = model(photograph)  # (1, 3, 32, 32) -> (1, 10)"
     model = load_pretrained(shipped) if shipped in shipped_models() else train().model
-    code, image = reference_source(find("VisionTransformer")), data.validation.images[0]
-    return [postcard(model, "chelsea", data), postcard(model, image, data, code=code)]
+    data = load_data(limit=100, held_out=20)
+    return postcard(model, data.test.images[1], data, code=code)
+
+
+def draw_cards() -> list[CourseFigure]:
+    """Draw the front page's picture with little code, and a validation image with much."""
+    code, image = reference_source(find("VisionTransformer")), train().data.validation.images[0]
+    return [draw_front(), postcard(train().model, image, train().data, code=code)]
 
 
 PICTURES: dict[str, Callable[[], list[bytes] | list[CourseFigure]]] = {

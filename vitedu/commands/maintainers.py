@@ -12,6 +12,8 @@ def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
     new = commands.add("setup", set_up, "set up a clone once; the variable PIP_ARGS goes to pip")
     new.add_argument("--test", action="store_true", help="instead: what its tests need")
+    text = "collect wheels for machines without a network, as this one in system and Python"
+    add_path(commands.add("bundle", collect_wheels, text), "folder", "build/bundle")
     new = commands.add("test", run_tests, "pass every test of a clone; sets them up if need be")
     new.add_argument("words", nargs="*", metavar="-- WORD", help="for pytest, such as -- -k patch")
     new = commands.add("slug", set_repository, "write the address of a clone into badges and links")
@@ -26,9 +28,11 @@ def add_commands(commands: Commands) -> None:
     new.add_argument(
         "--fix", action="store_true", help="first write stubs and check cells, and clear outputs"
     )
-    new = commands.add("tour", tour_notebooks, "run the solved course and write it as HTML pages")
+    new = commands.add(
+        "tour", tour_notebooks, "run the solved course, for the pages, and draw its figures"
+    )
     add_path(new, "path", "notebooks")
-    add_path(new, "--out", "build/tour")
+    add_path(new, "--out", "build/runs")
     new = commands.add(
         "site", build_site, "build the course as pages, from a run of the solved course"
     )
@@ -43,6 +47,13 @@ def set_up(args) -> None:
     from vitedu.course import environments
 
     (environments.set_up_tests if args.test else environments.set_up)()
+
+
+def collect_wheels(args) -> None:
+    """Write a folder that installs the course offline."""
+    from vitedu.course.environments import bundle
+
+    bundle(args.folder)
 
 
 def run_tests(args) -> int:
@@ -109,10 +120,13 @@ def tour_notebooks(args) -> int:
 
 def build_site(args) -> int:
     """Build the pages and print what is wrong with them; status 1 if something is."""
+    from vitedu.bench.gallery import draw_front
     from vitedu.course.site import write_site
 
     out = args.out or Path("build/site-instructor" if args.instructor else "build/site")
-    problems = write_site(args.path, out, runs=args.runs, instructor=args.instructor)
+    problems = write_site(
+        args.path, out, runs=args.runs, instructor=args.instructor, draw=draw_front
+    )
     for problem in problems:
         print(problem)
     print(f"{out / 'index.html'}, {len(problems)} problems")

@@ -52,7 +52,14 @@ def add_commands(commands: Commands) -> None:
     new = commands.add("export", export, text)
     new.add_argument("file", nargs="?", type=Path, help="default: my_vit.py where it stands")
     new.add_argument("--force", action="store_true", help="write over a file that was edited")
-    commands.add("doctor", run_doctor, "say what is installed, what will be used and what to mend")
+    text = "say what is installed, what will be used and what to mend"
+    new = commands.add("doctor", run_doctor, text)
+    new.add_argument(
+        "--class",
+        dest="lesson",
+        action="store_true",
+        help="instead: try what a class will do on this machine, in ten minutes at most",
+    )
 
 
 def start(args) -> None:
@@ -169,8 +176,8 @@ def export(args) -> None:
 
 def run_doctor(args) -> int:
     """Print the findings; status 1 where something must be mended."""
-    from vitedu.doctor import diagnose, text
+    from vitedu.doctor import check_lesson, diagnose, text
 
-    findings = diagnose()
+    findings = check_lesson() if args.lesson else diagnose()
     print(text(findings))
     return 1 if any(finding.state == "mend" for finding in findings) else 0

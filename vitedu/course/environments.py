@@ -21,6 +21,16 @@ ROOT = Path(__file__).parents[2]  # the clone; where the package is installed th
 CPU_BUILD = "https://download.pytorch.org/whl/cpu"  # torch without CUDA, about a tenth of the size
 INDEX_SECONDS = 3.0
 GPU_FILES = ("/proc/driver/nvidia/version", "/usr/lib/wsl/lib/nvidia-smi")
+HOW_TO = "INSTALL.txt"
+INSTALL = """\
+vitedu for {python}, without a network. Type this in this folder:
+
+python3 -m venv .venv
+.venv/bin/python -m pip install --no-index --find-links . "vitedu[lab]"
+
+Then `.venv/bin/vitedu doctor --class` tries whether all works, and `.venv/bin/vitedu start` opens
+the course. On Windows write `py` for python3, and `.venv\\Scripts` for .venv/bin.
+"""
 # two workers more than cores (tests/conftest.py), because tests also wait; one thread each
 PYTEST = "-m pytest -n logical --maxprocesses 4 --dist loadscope".split()
 
@@ -38,10 +48,36 @@ def set_up(root: Path = ROOT) -> None:
     python = _create(root, ".venv")
     print(f"Setting up {root / '.venv'}, once: this takes minutes. pip shows each file below.")
     print("If the download breaks, run the same command again; what has arrived is kept.")
-    if not os.environ.get("PIP_ARGS") and (torch := _cpu_build(root)):
-        if not _run([python, "-m", "pip", "install", *torch]):
-            print("That failed, so the ordinary index follows.")
-    _install(root, python, "--requirement", "requirements.txt", "--editable", ".")
+    _torch_first(root, python, "install")
+    _pip(root, python, "install", "--requirement", "requirements.txt", "--editable", ".")
+
+
+def bundle(folder: Path, root: Path = ROOT) -> None:
+    """Fill a folder with the package and all wheels that it needs, for machines without a network.
+
+    They fit this system and this version of Python; ``INSTALL.txt`` says how they are installed.
+
+    Args:
+        folder: a new or empty one, or an earlier bundle, whose wheels go.
+        root: the clone.
+
+    Raises:
+        ValueError: there is no clone here, or the folder holds something else.
+        OSError: as ``set_up``.
+    """
+    _check_clone(root)
+    folder = folder.resolve()
+    if any(file.suffix != ".whl" and file.name != HOW_TO for file in folder.glob("*")):
+        raise ValueError(f"{folder} holds other things than wheels; name a new folder.")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    into = "--wheel-dir", str(folder)
+    _torch_first(root, sys.executable, "wheel", *into)
+    torch = map(str, folder.glob("torch*.whl"))
+    _pip(root, sys.executable, "wheel", *into, *torch, "--requirement", "requirements.txt", ".")
+    python = f"Python {sys.version_info[0]}.{sys.version_info[1]} on {sysconfig.get_platform()}"
+    (folder / HOW_TO).write_text(INSTALL.format(python=python), encoding="utf-8")
+    print(f"{len([*folder.glob('*.whl')])} wheels in {folder}, for {python}; see {HOW_TO}.")
 
 
 def set_up_tests(root: Path = ROOT) -> None:
@@ -54,7 +90,7 @@ def set_up_tests(root: Path = ROOT) -> None:
     purelib = "import sysconfig; print(sysconfig.get_path('purelib'), end='')"
     own = subprocess.check_output([python, "-c", purelib], text=True)
     Path(own, "student.pth").write_text(sysconfig.get_path("purelib"))
-    _install(root, python, "--quiet", "--editable", ".[test,site]")
+    _pip(root, python, "install", "--quiet", "--editable", ".[test,site]")
     (root / ".venv-test" / ".test").touch()
 
 
@@ -117,10 +153,14 @@ def _python(folder: Path) -> str:
     return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 
 
-def _create(root: Path, name: str) -> str:
-    """Create an environment unless it is there, and give the path of its Python."""
+def _check_clone(root: Path) -> None:
     if not (root / "requirements.txt").is_file() or not (root / "tests").is_dir():
         raise ValueError("this needs a clone of the repository, and the package lies elsewhere.")
+
+
+def _create(root: Path, name: str) -> str:
+    """Create an environment unless it is there, and give the path of its Python."""
+    _check_clone(root)
     python = _python(root / name)
     if not Path(python).exists() and not _run([sys.executable, "-m", "venv", str(root / name)]):
         shutil.rmtree(root / name, ignore_errors=True)
@@ -129,9 +169,16 @@ def _create(root: Path, name: str) -> str:
     return python
 
 
-def _install(root: Path, python: str, *words: str) -> None:
+def _torch_first(root: Path, python: str, *words: str) -> None:
+    """Have pip take torch without CUDA where that is right; the ordinary build follows if not."""
+    if not os.environ.get("PIP_ARGS") and (torch := _cpu_build(root)):
+        if not _run([python, "-m", "pip", *words, *torch]):
+            print("That failed, so the ordinary index follows.")
+
+
+def _pip(root: Path, python: str, command: str, *words: str) -> None:
     own = shlex.split(os.environ.get("PIP_ARGS", ""))
-    if not _run([python, "-m", "pip", "install", *own, *words], cwd=root):
+    if not _run([python, "-m", "pip", command, *own, *words], cwd=root):
         raise OSError("pip stopped; run the same command again, what has arrived is kept.")
 
 

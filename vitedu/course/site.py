@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,34 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 from nbformat import NotebookNode, v4
 
+from vitedu.course.colab import PLACEHOLDER, REPOSITORY
 from vitedu.course.notebooks import find_notebooks, read, solve_notebook
 from vitedu.course.references import reference_source, solution_source
-from vitedu.course.tour import execute
+from vitedu.course.tour import profile_name, tour_notebook
 from vitedu.exercises import EXERCISES, in_notebook
 from vitedu.plots.explorer import WIDGET
+from vitedu.plots.style import DPI, CourseFigure
 
 STATIC = Path(__file__).parent / "site_static"
-SUMMARY = "summary-figure"  # the cell of notebook 04 whose figure sums up the training run
+# the cells whose figures tell the course on the front page, and what each shows
+THREAD = {
+    "trained": "You cut photographs into patches and make tokens of them. Behind your tokens, "
+    "torch's encoder learns to name what it sees.",
+    "class-token-maps": "You open that encoder: trained weights run in your own attention, and "
+    "you see where it looks.",
+    "named": "The rest becomes yours, too: trained weights run in your own class and name "
+    "photographs.",
+    "climb-figure": "You write the loop that trains it, and measure what each step of a better "
+    "recipe adds.",
+}
+HEADING = re.compile(r"(?m)^### (Exercise ([\d.]+) .+)$")
 SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
 ANCHOR = re.compile(r"\]\(#([^)]+)\)")  # a link to a heading of the same notebook
-WORDS = "words.md"  # beside the notebooks: what they mean by their words
+# beside the notebooks: what they mean by their words, and a page for teachers
+WORDS, FIRST_WEEK = "words.md", "../.github/FIRST_WEEK.md"
+GITHUB = f"https://github.com/{REPOSITORY}"
+TEACH = " Teachers find [a plan for the first week]({})."
+ELSEWHERE = re.compile(r"\[([^]]+)\]\((?!https?:|#|[^)]*\.ipynb)[^)]+\)")  # a link to no page
 MIN_LETTERS = 20  # letters without spaces; a shorter line of a reference gives nothing away
 
 SETTINGS: dict[str, Any] = {
@@ -62,28 +79,31 @@ SETTINGS: dict[str, Any] = {
 }
 FRONT = """# Vision Transformers by hand
 
-You learn how a Vision Transformer works by writing every part of it. \
-These pages let you read the notebooks of the
-course. To write the answers and to have them checked, open the notebooks in Jupyter.
+You learn how a Vision Transformer works by writing every part of it. At the end the whole model \
+is yours: it cuts a photograph into patches, looks at them, and says what it sees.
+{picture}
+Start with [{title}]({name}.ipynb). These pages let you read the notebooks. To write the answers, \
+get {course} and type `make lab`, or `python -m vitedu lab` where there is no make. Then each \
+answer is checked as you write it, and the check names the mistake in a wrong one.{teach}
 
+{thread}
+## Notebooks and exercises
+
+The minutes are for the answers alone. The core comes first; no later notebook needs the others.
+
+{notebooks}
 {note}
-
-| notebook | exercises | minutes for them |
-|---|---|---|
-{rows}
-
-{figure}
 
 :::{{toctree}}
 :caption: Notebooks
 :hidden:
-{notebooks}
+{names}
 :::
 
 :::{{toctree}}
-:caption: Test yourself
+:caption: Questions and more
 :hidden:
-{questions}
+{others}
 :::
 """
 NOTE = """:::{{note}}
@@ -102,16 +122,15 @@ QUESTIONS = """# Questions on {title}
 The answers name sections of [the notebook]({name}.ipynb).
 
 {text}"""
-FIGURE = """## The training run
-
-![{alt}](training_run.png)
-
-[{title}]({name}.ipynb) shows how this figure comes about.
-"""
 
 
 def write_site(
-    path: Path, out: Path, *, runs: Path = Path("build/runs"), instructor: bool = False
+    path: Path,
+    out: Path,
+    *,
+    runs: Path = Path("build/runs"),
+    instructor: bool = False,
+    draw: Callable[[], CourseFigure] | None = None,
 ) -> list[str]:
     """Build the course as pages in the folder ``out``, which may be published as it is.
 
@@ -121,6 +140,7 @@ def write_site(
         runs: keeps the solved notebooks with their outputs, and in ``results`` what their checks
             said. A notebook that has the same cells and the same profile is not run again.
         instructor: add the solution below every answer cell, folded.
+        draw: gives the picture of the front page.
 
     Returns:
         What is wrong with the pages; an empty list if nothing is.
@@ -145,8 +165,10 @@ def write_site(
     with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
         source, trees, warnings = Path(work, "source"), Path(work, "trees"), io.StringIO()
         source.mkdir()
-        for name, text in source_files(pages, instructor, paths[0].with_name(WORDS)).items():
-            (source / name).write_bytes(text)
+        picture = draw() if draw else None
+        files = source_files(pages, instructor, paths[0].resolve().parent, picture)
+        for name, text in files.items():
+            (source / name).write_bytes(text.encode() if isinstance(text, str) else text)
         app = Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings)
         app.build()
     log = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
@@ -179,23 +201,17 @@ def run_solved(path: Path, runs: Path) -> NotebookNode:
     Raises:
         ValueError: it does not run to its end.
     """
-    solved, run_path = solve_notebook(read(path)), runs / path.name
-    profile = os.environ.get("VITEDU_PROFILE", "quick")  # as ``execute`` chooses it
+    run_path = runs / path.name
     if run_path.exists():
-        stored = nbformat.read(run_path, as_version=4)
+        stored, solved = nbformat.read(run_path, as_version=4), solve_notebook(read(path))
         sources = [[cell.source for cell in notebook.cells] for notebook in (solved, stored)]
-        if sources[0] == sources[1] and stored.metadata.get("vitedu_profile") == profile:
+        if sources[0] == sources[1] and stored.metadata.get("vitedu_profile") == profile_name():
             print(f"{path.stem}: its run lies in {run_path}")
             return stored
-    # one store for all, so that the table of ``progress()`` shows the notebooks before this one as
-    # solved
-    run = execute(solved, path.resolve().parent, seconds=3600, home=runs / "results")
+    run = tour_notebook(path, runs)
     if run.problem:
         raise ValueError(f"{path.name}, solved, stopped early: {run.problem}.")
     print(f"{path.stem}: ran for {run.seconds:.0f} seconds", flush=True)
-    run.notebook.metadata["vitedu_profile"] = profile
-    runs.mkdir(parents=True, exist_ok=True)
-    nbformat.write(run.notebook, run_path)
     return run.notebook
 
 
@@ -208,10 +224,8 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
     result.cells = []
     for cell, solved_cell in zip(copy.deepcopy(student.cells), run.cells, strict=True):
         result.cells.append(cell)
-        if cell.cell_type == "markdown":  # Sphinx names headings in small letters and without signs
-            cell.source = ANCHOR.sub(
-                lambda link: "](#" + re.sub(r"[^\w-]", "", link[1].lower()) + ")", cell.source
-            )
+        if cell.cell_type == "markdown":
+            cell.source = ANCHOR.sub(lambda link: f"](#{anchor(link[1])})", cell.source)
         if cell.cell_type == "code":
             cell.outputs = copy.deepcopy(solved_cell.outputs)
             for output in cell.outputs:
@@ -234,6 +248,16 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
     return result
 
 
+def anchor(heading: str) -> str:
+    """Name a heading as Sphinx does: in small letters, without signs, dashes for spaces.
+
+    Example:
+        >>> anchor("1 · Cut")
+        '1--cut'
+    """
+    return re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))
+
+
 def alt_text(output: NotebookNode) -> str:
     """Give what stands for the picture of an output, or nothing if it has none."""
     if "image/png" not in output.get("data", {}):
@@ -250,36 +274,84 @@ def write_note(notebook: NotebookNode, instructor: bool) -> str:
 
 
 def source_files(
-    pages: Mapping[str, NotebookNode], instructor: bool, words: Path
-) -> dict[str, bytes]:
-    """Give the files that Sphinx reads: notebooks, questions, words, the front page, its figure."""
-    files = {f"{name}.ipynb": nbformat.writes(notebook) for name, notebook in pages.items()}
-    questions, rows, figure = [], [], ""
+    pages: Mapping[str, NotebookNode],
+    instructor: bool,
+    folder: Path,
+    picture: CourseFigure | None = None,
+) -> dict[str, str | bytes]:
+    """Give the files that Sphinx reads: notebooks, questions, other pages, and the front page.
+
+    Args:
+        pages: from ``merge_outputs``, by name.
+        instructor: whether they hold solutions.
+        folder: where the notebooks lie, and other pages beside them.
+        picture: for the front page.
+    """
+    files: dict[str, str | bytes] = {}
+    others, lists, thread = [], [], ""
+    titles = {
+        name: each.cells[0].source.split("\n")[0].lstrip("# ") for name, each in pages.items()
+    }
     for name, notebook in pages.items():
-        title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
-        exercises = in_notebook(name)
-        minutes = sum(exercise.minutes for exercise in exercises)
-        rows.append(f"| [{title}]({name}.ipynb) | {len(exercises)} | {minutes} |")
+        files[f"{name}.ipynb"] = nbformat.writes(notebook)
+        headings: dict[str, str] = {}
         for cell in notebook.cells:
-            if cell.cell_type == "markdown" and (match := SELF_TEST.search(cell.source)):
-                questions.append(f"{name}_questions")
-                text = QUESTIONS.format(title=title, name=name, text=match[1])
-                files[f"{questions[-1]}.md"] = text
-            if cell.get("id") == SUMMARY:
-                output = cell.outputs[-1]
-                files["training_run.png"] = base64.b64decode(output.data["image/png"])
-                figure = FIGURE.format(alt=alt_text(output), title=title, name=name)
-    if words.exists():
-        files[WORDS] = words.read_text(encoding="utf-8")
-        questions.append(words.stem)
+            if cell.cell_type == "markdown":
+                headings |= {number: text for text, number in HEADING.findall(cell.source)}
+                if match := SELF_TEST.search(cell.source):
+                    others.append(f"{name}_questions")
+                    text = QUESTIONS.format(title=titles[name], name=name, text=match[1])
+                    files[f"{others[-1]}.md"] = text
+            drawn = cell.outputs if cell.get("id") in THREAD else []
+            if output := next(filter(alt_text, reversed(drawn)), None):
+                files[f"{cell.id}.png"] = base64.b64decode(output.data["image/png"])
+                thread += f"**[{titles[name]}]({name}.ipynb)**: {THREAD[cell.id]}\n\n"
+                thread += f"![{alt_text(output)}]({cell.id}.png)\n\n"
+        lists.append(f"**[{titles[name]}]({name}.ipynb)**\n\n{write_exercises(name, headings)}")
+    week = folder / FIRST_WEEK
+    for path in (folder / WORDS, week):
+        if path.exists():
+            others.append(path.stem)
+            text = ELSEWHERE.sub(r"\1", path.read_text(encoding="utf-8"))
+            files[path.name] = text.replace("](../notebooks/", "](")
+    if picture:
+        files["picture.png"] = picture.png(2 * DPI)
+    first = next(iter(pages))
     files["index.md"] = FRONT.format(
-        note=write_note(next(iter(pages.values())), instructor),
-        rows="\n".join(rows),
-        figure=figure,
-        notebooks="\n".join(pages),
-        questions="\n".join(questions),
+        picture=f"\n![{picture.words()}](picture.png)\n" if picture else "",
+        title=titles[first],
+        name=first,
+        course="the course" if REPOSITORY == PLACEHOLDER else f"[the course]({GITHUB})",
+        teach=TEACH.format(week.name) if week.name in files else "",
+        thread=f"## One model, ever more of it yours\n\n{thread}" if thread else "",
+        notebooks="\n".join(lists),
+        note=write_note(pages[first], instructor),
+        names="\n".join(pages),
+        others="\n".join(others),
     )
-    return {name: text.encode() if isinstance(text, str) else text for name, text in files.items()}
+    return files
+
+
+def write_exercises(name: str, headings: Mapping[str, str]) -> str:
+    """Write the exercises of a notebook with their minutes, the core first.
+
+    Args:
+        name: of the notebook.
+        headings: by an exercise's number, its heading, to which a link leads.
+    """
+    lines = ""
+    for core in (True, False):
+        own = [exercise for exercise in in_notebook(name) if exercise.core == core]
+        words = []
+        for each in own:
+            text = f"{each.number} {each.title}"
+            if each.number in headings:
+                text = f"[{text}]({name}.ipynb#{anchor(headings[each.number])})"
+            words.append(f"{text} ({each.minutes} min)")
+        if own:
+            total = sum(exercise.minutes for exercise in own)
+            lines += f"- {'core' if core else 'more'}, {total} minutes: {', '.join(words)}\n"
+    return lines
 
 
 # --- pages after they were built ------------------------------------------------------------------

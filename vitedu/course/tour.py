@@ -6,6 +6,7 @@ notebook that is made for it. nbval is run by ``tests/test_notebooks.py``.
 """
 
 import os
+import shutil
 import tempfile
 import time
 import tokenize
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import nbformat
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -27,26 +29,6 @@ from vitedu.course.parsing import parse
 from vitedu.course.references import defined_names
 from vitedu.course.sheet import draw_sheet
 from vitedu.exercises import BY_ID, EXERCISES, in_notebook
-
-# Code is folded with an HTML element, which opens with mouse, keyboard or touch. It prints open.
-FOLDING = """{%- extends 'lab/index.html.j2' -%}
-{%- block input_group -%}
-{%- if 'hide-input' in cell.metadata.get('tags', []) -%}
-<details class="folded-code"><summary>Code of this cell</summary>
-{{ super() }}
-</details>
-{%- else -%}
-{{ super() }}
-{%- endif -%}
-{%- endblock input_group -%}
-{%- block html_head_css -%}
-{{ super() }}
-<style>
-details.folded-code > summary { margin-left: 75px; font: 13px sans-serif; cursor: pointer; }
-@media print { details.folded-code::details-content { content-visibility: visible; } }
-</style>
-{%- endblock html_head_css -%}
-"""
 
 
 @dataclass(frozen=True)
@@ -99,7 +81,7 @@ def execute(
         extra_arguments=["--log-level=ERROR"],  # hides warnings that a reader cannot act on
         resources={"metadata": {"path": str(folder)}},
     )
-    environment = {"VITEDU_PROFILE": "quick", **os.environ, "VITEDU_STILL": "1"}
+    environment = {**os.environ, "VITEDU_PROFILE": profile_name(), "VITEDU_STILL": "1"}
     environment["VITEDU_KEEP_SOURCES"] = "0"  # no my_vit.py beside a notebook that is only judged
     environment.pop("MPLBACKEND", None)  # the kernel's default shows figures in the notebook
     problem = None
@@ -118,10 +100,34 @@ def execute(
     return Run(notebook, time.perf_counter() - start, problem, entries)
 
 
-def tour(path: Path, out: Path) -> bool:
-    """Run every solved notebook, write each as an HTML page, and all figures as one picture.
+def tour_notebook(path: Path, runs: Path) -> Run:
+    """Run the solved variant of a notebook, and store it with its outputs in the folder ``runs``.
 
-    Prints a table: notebook, code cells, seconds, result. The picture is ``figures.png``.
+    All share one store of results, so that ``progress()`` shows those before as solved. One that
+    ran to its end gets the name of its profile as a mark.
+
+    Raises:
+        ValueError: as ``solve_notebook``.
+    """
+    folder = path.resolve().parent
+    run = execute(solve_notebook(read(path)), folder, seconds=3600, home=runs / "results")
+    if not run.problem:
+        run.notebook.metadata["vitedu_profile"] = profile_name()
+    runs.mkdir(parents=True, exist_ok=True)
+    nbformat.write(run.notebook, runs / path.name)
+    return run
+
+
+def profile_name() -> str:
+    """Give the profile in which ``execute`` runs."""
+    return os.environ.get("VITEDU_PROFILE", "quick")
+
+
+def tour(path: Path, out: Path) -> bool:
+    """Run every solved notebook, store each with its outputs, and all figures as one picture.
+
+    Prints a table: notebook, code cells, seconds, result. The picture is ``figures.png`` beside
+    ``out``. ``vitedu site`` makes pages of what lies in ``out``.
 
     Returns:
         True if every notebook ran to its end and every exercise in it passed.
@@ -130,44 +136,27 @@ def tour(path: Path, out: Path) -> bool:
         FileNotFoundError, ValueError: as ``find_notebooks`` and ``solve_notebook``.
     """
     paths = find_notebooks(path)
-    Path(out).mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(Path(out) / "results", ignore_errors=True)  # what passes, passes in this tour
     width = max(len("notebook"), *(len(each.stem) for each in paths))
     print(f"{'notebook':<{width}}  {'cells':>5}  {'seconds':>7}  result", flush=True)
     all_passed = True
     runs = []
-    with tempfile.TemporaryDirectory(prefix="vitedu-") as home:
-        for each in paths:
-            run = execute(solve_notebook(read(each)), each.parent, seconds=600, home=Path(home))
-            wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
-            passed = [
-                name for name in wanted if run.entries.get(name, {}).get("status") == "passed"
-            ]
-            result = f"{len(passed)} of {len(wanted)} exercises passed"
-            if run.problem:
-                result = f"FAILED: {run.problem}; {result}"
-            elif len(passed) < len(wanted):
-                result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
-            all_passed &= not result.startswith("FAILED")
-            print(
-                f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True
-            )
-            (Path(out) / f"{each.stem}.html").write_text(write_page(run.notebook), encoding="utf-8")
-            runs.append((each.stem, run.notebook))
+    for each in paths:
+        run = tour_notebook(each, Path(out))
+        wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
+        passed = [name for name in wanted if run.entries.get(name, {}).get("status") == "passed"]
+        result = f"{len(passed)} of {len(wanted)} exercises passed"
+        if run.problem:
+            result = f"FAILED: {run.problem}; {result}"
+        elif len(passed) < len(wanted):
+            result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
+        all_passed &= not result.startswith("FAILED")
+        print(f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
+        runs.append((each.stem, run.notebook))
     sheet = Path(out).parent / "figures.png"
     count = draw_sheet(runs, sheet)
-    print(f"{len(paths)} pages in {out}, {count} figures in {sheet}")
+    print(f"{len(paths)} notebooks in {out}, {count} figures in {sheet}")
     return all_passed
-
-
-def write_page(notebook: NotebookNode) -> str:
-    """Write a notebook as an HTML page; code tagged ``hide-input`` is folded."""
-    from jinja2 import DictLoader
-    from nbconvert import HTMLExporter
-
-    name = "folding.html.j2"
-    exporter = HTMLExporter(template_file=name, extra_loaders=[DictLoader({name: FOLDING})])
-    text, _ = exporter.from_notebook_node(notebook)
-    return text
 
 
 class CheckedFile(NamedTuple):
