@@ -17,7 +17,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked"),
 ]
 RIGHT = "import math, torch\ndef gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
-ENDS_IT = "ends_them_all = True\nimport time\ntime.sleep(0.5)\n" + RIGHT
+SLOW = RIGHT.replace("(x)", "(x, waited=__import__('time').sleep(1))", 1)
+ENDS_IT = SLOW.replace("waited", "ends_them_all")
 
 
 class Fragile(Box):
@@ -76,7 +77,7 @@ def test_answer_that_ends_it_every_time_is_told_and_takes_nobody_along(box):
     """
     Fragile.deaths = 100
     with ThreadPoolExecutor(2) as pool:
-        beside = [pool.submit(grade, box, "import time\ntime.sleep(1)\n" + RIGHT)]
+        beside = [pool.submit(grade, box, SLOW)]
         killer = pool.submit(grade, box, ENDS_IT)
         beside.append(pool.submit(grade, box, RIGHT))
     result = killer.result()

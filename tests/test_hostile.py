@@ -135,7 +135,7 @@ def test_a_submission_and_what_was_found_in_it_come_back_as_they_were():
     given = Submission("a\udcff", (Path("b\udcff.ipynb"),), {"canvas_id": "7"}, (flag,))
     data = json.loads(json.dumps(reading.pack_submission(given)))
     assert reading.unpack_submission(data) == given
-    answer = Answer("gelu", "x", "y", flags=(flag,), cell=3, bound=("a", "b"), runs=(2**64 - 1,))
+    answer = Answer("gelu", "x", "y", flags=(flag,), cell=3, runs=(2**64 - 1,))
     found = Extraction({"gelu": answer}, {"softmax": ("no_cell", "")}, [flag], {"03_encoder"})
     data = json.loads(json.dumps(reading.pack_extraction(found)))
     assert reading.unpack_extraction(data) == found

@@ -564,7 +564,7 @@ def test_worker_that_speaks_first_is_refused(box):
     late = "import os, threading; threading.Timer(0.1, os.write, (replies, bytes(8))).start()"
     with box.worker() as worker:
         ask(worker, late)
-        time.sleep(0.5)
+        time.sleep(2)
         with pytest.raises(WorkerTrouble, match="protocol: the worker spoke before it was asked"):
             ask(worker, "out = 2")
 

@@ -84,7 +84,7 @@ REPORTS = """
   expected  patch 1 stands to the right of patch 0
   got       1620/2160 values differ; largest difference 5 at [3, 1, 4], allowed 3e-06
   why       Every position would belong to another place of the image.
-  try       Look at the order of the two grid axes: gh before gw.
+  try       Put gh before gw. In two loops, the outer one goes over the rows.
   order     where your tokens 0 .. 7 come from, as patches:
              0  2  4  6
              1  3  5  7
@@ -102,7 +102,7 @@ REPORTS = """
   expected  patch 1 stands to the right of patch 0
   got       1620/2160 values differ; largest difference 5 at [3, 4, 4], allowed 4e-06
   why       Every position would belong to another place of the image.
-  try       Look at the order of the two grid axes: gh before gw.
+  try       Put gh before gw. In two loops, the outer one goes over the rows.
   order     where your tokens 0 .. 7 come from, as patches:
              6  4  2  0
              7  5  3  1

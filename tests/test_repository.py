@@ -62,7 +62,7 @@ def is_known(command):
         extras = re.findall(r"\w+", "".join(word for word in words if word.startswith(".[")))
         marks = re.findall(r"not (\w+)", command)
         return (
-            importlib.util.find_spec(words[1])
+            (words[1] == "pip" or importlib.util.find_spec(words[1]))
             and all((ROOT / name).is_file() for name in files)
             and set(extras) <= set(PROJECT["optional-dependencies"])
             and set(marks) <= set(MARKS)

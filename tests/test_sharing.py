@@ -1,6 +1,7 @@
 """Later runs of one student share processes: fewer of them, and the same grades."""
 
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -16,7 +17,7 @@ from vitedu.grading.student import grade_submission, real_parts
 pytestmark = pytest.mark.slow
 
 SUPPORT = "import math\nimport os\nimport sys\nimport torch\nfrom torch import nn\n"
-COUNT = "\nsys.loaded = getattr(sys, 'loaded', 0) + 1\n"  # of answers in this process
+COUNT = "sys.loaded = getattr(sys, 'loaded', 0) + 1\n"  # of answers in this process
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,12 @@ def graded(box, sources):
     return {grade.exercise: grade for grade in result.exercises}, counting.started
 
 
+def doing(effects, name):
+    """Give the reference as an answer that does something else whenever it is defined."""
+    decorator = f"def meanwhile({name}):\n{indent(effects, ' ' * 4)}    return {name}\n\n\n"
+    return f"{decorator}@meanwhile\n{reference_source(find(name))}"
+
+
 def right(*exercises):
     """Give the references as answers."""
     return {id: reference_source(find(id)) for id in exercises}
@@ -83,8 +90,8 @@ def test_exercises_that_forbid_other_functions_do_not_meet(box):
 def test_an_answer_that_fails_beside_others_is_run_alone(trouble, box):
     """What an earlier answer leaves behind costs the next one no points."""
     answers = right("patchify", "unpatchify", "sincos_positions")
-    answers["patchify"] += COUNT
-    answers["unpatchify"] += COUNT + f"if sys.loaded > 1:\n    {trouble}\n"
+    spoilt = COUNT + f"if sys.loaded > 1:\n    {trouble}\n"
+    answers |= {"patchify": doing(COUNT, "patchify"), "unpatchify": doing(spoilt, "unpatchify")}
     grades, workers = graded(box, answers)
     assert [grade.state for grade in grades.values()] == ["passed"] * 3
     assert [grade.runs for grade in grades.values()] == [3, 4, 3]
@@ -95,9 +102,8 @@ def test_an_answer_that_fails_beside_others_is_run_alone(trouble, box):
 
 def test_an_answer_that_passes_beside_others_alone_is_not_passed(box):
     """The first run of each answer has a process of its own, and it decides."""
-    answers = right("patchify", "unpatchify")
-    answers["patchify"] += COUNT
-    answers["unpatchify"] += COUNT + "if sys.loaded == 1:\n    unpatchify = abs\n"
+    alone = COUNT + "if sys.loaded == 1:\n    unpatchify = abs\n"
+    answers = {"patchify": doing(COUNT, "patchify"), "unpatchify": doing(alone, "unpatchify")}
     grades, _ = graded(box, answers)
     assert grades["patchify"].state == "passed"
     assert (grades["unpatchify"].state, grades["unpatchify"].points) == ("failed", 0.0)
@@ -135,8 +141,8 @@ LEFT_BEHIND = {
 @pytest.mark.parametrize("left", LEFT_BEHIND.values(), ids=LEFT_BEHIND)
 def test_what_one_answer_leaves_behind_costs_another_nothing(left, box):
     """Threads, timers, patches, files, closed descriptors: right answers after it pass."""
-    answers = {id: source + COUNT for id, source in right("patchify", "unpatchify").items()}
-    answers["patchify"] += left
+    answers = {name: doing(COUNT, name) for name in ("patchify", "unpatchify")}
+    answers["patchify"] = doing(COUNT + left, "patchify")
     grades, _ = graded(box, answers)
     assert [grade.state for grade in grades.values()] == ["passed", "passed"]
 
@@ -145,7 +151,7 @@ def test_a_run_alone_is_no_second_chance(monkeypatch, box):
     """Beside others it failed: what it showed alone has to show three times more."""
     alone, tried = iter(["memory", "memory", "memory", "crashed"]), []
 
-    def run(checker, cases, answer, seed, box, earlier_runs, lend=None):
+    def run(task, earlier_runs, lend=None):
         tried.append("alone" if lend is None else "shared")
         return judge._Run(reason="crashed" if lend else next(alone))
 
@@ -157,9 +163,8 @@ def test_a_run_alone_is_no_second_chance(monkeypatch, box):
 
 def test_answers_that_disturb_each_other_meet_no_more(box):
     """One that fails or hangs beside others does it once in a submission, not in each exercise."""
-    answers = right("patchify", "unpatchify", "sincos_positions")
-    for name in answers:
-        answers[name] += COUNT + f"if sys.loaded > 1:\n    {name} = abs\n"
+    names = ("patchify", "unpatchify", "sincos_positions")
+    answers = {n: doing(COUNT + f"if sys.loaded > 1:\n    {n} = abs\n", n) for n in names}
     grades, workers = graded(box, answers)
     assert [grade.runs for grade in grades.values()] == [3, 4, 3]
 
@@ -186,8 +191,8 @@ def test_few_processes_wait(box):
 
 def test_luck_still_earns_nothing(box):
     """An answer that is right in every other process is open as soon as two of them disagree."""
-    lucky = "\nimport random\nif random.random() < 0.5:\n    unpatchify = abs\n"
-    answers = {"unpatchify": reference_source(find("unpatchify")) + lucky}
+    lucky = "import random\nif random.random() < 0.5:\n    unpatchify = abs\n"
+    answers = {"unpatchify": doing(lucky, "unpatchify")}
     for _ in range(40):  # each time it is open with a chance of 3 in 8
         result = graded(box, answers)[0]["unpatchify"]
         if result.reason == "unstable":

@@ -30,7 +30,7 @@ def grade(handed_in: list[Student], folder: Path) -> list[Verdict]:
     answered = {id for student in handed_in for id in student.exercises}
     found, class_flags = {}, {}
 
-    def on_finish(store, outcome, chosen):
+    def on_finish(store, outcome):
         found.update({name: store.load(name) for name in outcome.students})
         class_flags.update(outcome.class_flags)
 

@@ -69,27 +69,39 @@ class Makers:
                 for name in statement.changes if "display" not in statement.marks else ():
                     self.changers.setdefault(name, []).append(place)
 
-    def find(self, name: str, before: float) -> list[int]:
-        """List the places that make the value of a name as a statement at a place would find it.
+    def start(self, name: str, before: float) -> int | None:
+        """Find the place where the value of a name begins, as a statement at a place finds it.
 
-        They are the last one above that certainly binds it, and all after that one; or else the
-        first below.
+        It is the last one above that certainly binds it, or else the first below, or None. With
+        the same start, a later statement finds all that an earlier one does.
         """
-        binders, changers = self.binders.get(name, []), self.changers.get(name, [])
+        binders = self.binders.get(name, [])
         end = bisect.bisect_left(binders, before)
         if not end:
             below = bisect.bisect_right(binders, before)
-            if below == len(binders):
-                return []
-            return binders[below : below + 1] + [p for p in changers if p > binders[below]]
+            return binders[below] if below < len(binders) else None
         start = end - 1
         while start:
             last = self.statements[binders[start]]
             if "certain" in last.marks and not ("value" in last.marks and name in last.reads):
                 break  # x = x + 1 needs the one before
             start -= 1
-        first = binders[start]
-        return sorted({*binders[start:end], *(p for p in changers if first <= p < before)})
+        return binders[start]
+
+    def find(self, name: str, before: float) -> list[int]:
+        """List the places that make the value of a name: where it begins, and all after that."""
+        first = self.start(name, before)
+        if first is None:
+            return []
+        binders, changers = self.binders[name], self.changers.get(name, [])
+        if first >= before:
+            return [first, *changers[bisect.bisect_right(changers, first) :]]
+        return sorted({*between(binders, first, before), *between(changers, first, before)})
+
+
+def between(places: list[int], first: int, before: float) -> list[int]:
+    """Give those of sorted places that are at least ``first`` and below ``before``."""
+    return places[bisect.bisect_left(places, first) : bisect.bisect_left(places, before)]
 
 
 class Program:

@@ -363,7 +363,7 @@ class _Index:
         """Return space -> places of what statements may need, with these."""
         work = list(targets)
         seen: set[tuple[str, int]] = set()
-        done: set[tuple[str, str, float]] = set()
+        done: dict[tuple, float] = {}  # (space, name, where its value begins) -> up to where
         ends: dict[str, float] = {}  # space -> place of the answer
         for space, place in targets:
             ends.setdefault(space, place)
@@ -393,16 +393,18 @@ class _Index:
                 ]
             for name in {*statement.reads, *statement.changes}:
                 for before in {float(place), ends[space]}:
-                    if (space, name, before) in done:
-                        continue
-                    done.add((space, name, before))
-                    found = [(space, p) for p in self.makers[space].find(name, before)]
-                    if name not in self.makers[space].binders:  # from another notebook
+                    makers_here = self.makers[space]
+                    value = space, name, makers_here.start(name, before)
+                    if done.get(value, -1.0) >= before:
+                        continue  # all of it is known
+                    done[value] = before
+                    found = [(space, p) for p in makers_here.find(name, before)]
+                    if name not in makers_here.binders:  # from another notebook
                         for other, makers in self.makers.items():
-                            if other != space and (other, name, math.inf) not in done:
-                                done.add((other, name, math.inf))
+                            if other != space and (other, name) not in done:
+                                done[other, name] = math.inf
                                 found += [(other, p) for p in makers.find(name, math.inf)]
-                    work += found
+                    work += [each for each in found if each not in seen]
             if "import" in statement.marks:  # of a module that a cell writes
                 for name in self.spaces.keys() & set(_WORD.findall(statement.text)) - {space}:
                     work += [(name, each) for each in self.spaces[name]]
