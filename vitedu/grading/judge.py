@@ -373,6 +373,9 @@ def _judge_run(task: _Task, gathered, loaded: LoadResult, printed: str, earlier)
             continue  # an answer may not make itself not gradable by raising such an error
         if error.kind == "MemoryError" or "allocate memory" in error.message:
             return _Run(reason="memory", detail=f"{error.kind}: {error.message}"[:300])
+        if loaded.timed_out and error.kind == "NameError":
+            words = f"what the answer needs does not end in time: {error.message}"[:300]
+            return _Run(reason="timeout", detail=words, is_last=True)
         reason = _describe_missing(answer, loaded, error)
         if reason:
             return _Run(reason="import", detail=reason, is_last=True)
