@@ -75,7 +75,7 @@ def token_runs(answer: Answer) -> tuple[int, ...]:
     source, exercise = answer.source, answer.exercise
     try:
         node = find_definition(source, exercise)
-        if node is None or is_stub(node, exercise):
+        if node is None or is_stub(node):
             return ()
         runs = _split_runs(split_tokens(source, exercise)) - _reference_runs(exercise)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from vitedu.course.parsing import parse
+from vitedu.course.references import first_line
 from vitedu.exercises import BY_ID
 from vitedu.grading.box.names import EXPORT, Statement, global_loads
 
@@ -129,8 +130,7 @@ class _Texts:
 
     def cut(self, node: ast.stmt) -> tuple[int, str]:
         """Return the first line of a statement, from 1, and its text."""
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        last = node.end_lineno or node.lineno
+        first, last = first_line(node), node.end_lineno or node.lineno
         if first < node.lineno:
             return first, "\n".join(self.lines[first - 1 : last])
         if last == first:
@@ -415,7 +415,7 @@ def _is_attempt(name: str, node: ast.AST, kind: str) -> bool:
         empty = isinstance(value, ast.Constant) and value.value in (None, ...)
         return isinstance(node, _VALUES) and value is not None and not empty
     if isinstance(node, _SCOPES):
-        return not is_stub(node, name)
+        return not is_stub(node)
     if not isinstance(node, _VALUES):
         return False
     value = node.value
@@ -424,13 +424,13 @@ def _is_attempt(name: str, node: ast.AST, kind: str) -> bool:
     return isinstance(value, _MAKERS)
 
 
-def is_stub(node: ast.AST, name: str) -> bool:
+def is_stub(node: ast.AST) -> bool:
     """Tell whether a statement is a stub: a function or class without an answer, or ``None``.
 
     Example:
-        >>> is_stub(ast.parse("gelu = None").body[0], "gelu")
+        >>> is_stub(ast.parse("gelu = None").body[0])
         True
-        >>> is_stub(ast.parse("def gelu(x):\\n    return x").body[0], "gelu")
+        >>> is_stub(ast.parse("def gelu(x):\\n    return x").body[0])
         False
     """
     if isinstance(node, ast.FunctionDef):
