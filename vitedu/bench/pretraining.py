@@ -23,6 +23,7 @@ from vitedu.data import Data, load_data
 from vitedu.fitting.augmentation import brightness, contrast, saturation
 from vitedu.fitting.checkpoints import save_checkpoint
 from vitedu.fitting.config import TrainConfig
+from vitedu.fitting.distributed import own_device
 from vitedu.fitting.evaluating import autocast
 from vitedu.fitting.loop import fit
 from vitedu.fitting.optimizers import make_optimizer
@@ -50,7 +51,7 @@ CNN_RECIPE = TrainConfig(
     clean_epochs=5,
 )
 LABEL_FREE = TrainConfig(optimizer="muon", lr=3e-3, batch_size=256, weight_decay=0.05)
-EPOCHS = {CNN: 40, MASKED: 100, DINO: 30}
+EPOCHS = {CNN: 40, MASKED: 100, DINO: 60}
 RATIO, PROTOTYPES = 0.75, 256
 MOMENTUM, CENTER_MOMENTUM = 0.99, 0.9
 
@@ -94,22 +95,24 @@ def pretrain(name: str, out: Path, *, epochs: int | None = None, data: Data | No
 
 def learn_without_labels(name: str, data: Data, config: TrainConfig, state: Path) -> nn.Module:
     """Train an encoder on images alone; give it without what its task had besides."""
-    learner = Masked() if name == MASKED else Distilled()
-    images, device = data.train.images, torch.device("cpu")
+    device = own_device(config.device)
+    learner = (Masked() if name == MASKED else Distilled()).to(device)
+    images = data.train.images.to(device)
     optimizer = make_optimizer(learner.model, config, device)
     steps, done = len(images) // config.batch_size, 0
     total = steps * config.epochs
     parts = [learner, *optimizer.optimizers]
     if state.exists():
-        saved = torch.load(state, weights_only=True)
+        saved = torch.load(state, map_location=device, weights_only=True)
         if saved["wanted"] != [name, config.epochs]:
             raise ValueError(f"{state} is of {saved['wanted']}, not of {[name, config.epochs]}.")
         done = saved["done"]
         for part, values in zip(parts, saved["parts"], strict=True):
             part.load_state_dict(values)
     for epoch in range(done, config.epochs):
-        draws, losses = torch.Generator().manual_seed(1000 * config.seed + epoch), []
-        order, start = torch.randperm(len(images), generator=draws), time.perf_counter()
+        draws = torch.Generator(device).manual_seed(1000 * config.seed + epoch)
+        order, losses = torch.randperm(len(images), generator=draws, device=device), []
+        start = time.perf_counter()
         for step in range(steps):
             batch = images[order[step * config.batch_size :][: config.batch_size]]
             now = epoch * steps + step
@@ -122,8 +125,9 @@ def learn_without_labels(name: str, data: Data, config: TrainConfig, state: Path
             nn.utils.clip_grad_norm_(learner.model.parameters(), config.clip_norm)
             optimizer.step()
             learner.after_step(now / total)
-            losses.append(loss.item())
-        seconds, mean = time.perf_counter() - start, sum(losses) / len(losses)
+            losses.append(loss.detach())
+        mean = torch.stack(losses).mean().item()  # waits for the device
+        seconds = time.perf_counter() - start
         print(f"epoch {epoch + 1}/{config.epochs}  loss {mean:.4f}  {seconds:.1f} s", flush=True)
         values = [part.state_dict() for part in parts]
         saved = {"wanted": [name, config.epochs], "done": epoch + 1, "parts": values}
@@ -146,7 +150,7 @@ class Masked(nn.Module):
         target = (target - target.mean(dim=-1, keepdim=True)) / (target.std(dim=-1) + 0.1)[
             ..., None
         ]
-        noise = torch.rand(target.shape[:2], generator=draws)
+        noise = torch.rand(target.shape[:2], generator=draws, device=draws.device)
         prediction, mask = self.model(images, RATIO, noise)
         return masked_patch_loss(prediction.float(), target, mask)
 
@@ -201,7 +205,7 @@ def photo_view(images: torch.Tensor, draws: torch.Generator) -> torch.Tensor:
     """
     images = random_resized_crop(images, 0.25, draws)
     B = len(images)
-    amounts = torch.rand(5, B, 1, 1, 1, generator=draws)
+    amounts = torch.rand(5, B, 1, 1, 1, generator=draws, device=draws.device)
     images = torch.where(amounts[0] < 0.5, images.flip(-1), images)
     for change, amount in zip((brightness, contrast, saturation), amounts[1:], strict=False):
         images = change(images, 0.45 * (2 * amount - 1)).clamp(0, 255)
