@@ -196,7 +196,7 @@ def test_readme_quotes_what_was_measured():
 def test_readme_gives_the_accuracy_of_models_that_come_along():
     """As their records have it."""
     records = shipped_models()
-    for name, _, _, accuracy in section("Trained models"):
+    for name, _, accuracy in section("Trained models"):
         assert accuracy == f"{records[name.strip('`')]['accuracy']:.2%}".replace("%", " %")
 
 
