@@ -47,7 +47,7 @@ def add_commands(commands: Commands) -> None:
     new.add_argument(
         "--student-from",
         default="auto",
-        choices=["auto", "file", "folder", "moodle", "canvas", "metadata"],
+        choices=["auto", "file", "folder", "moodle", "canvas"],
         help="what names a student (default: %(default)s)",
     )
     new.add_argument(
