@@ -27,9 +27,10 @@ from vitedu.checks.limits import MAX_OUTPUT
 from vitedu.checks.observation import Observation
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
+from vitedu.grading.box.conversation import Worker
+from vitedu.grading.box.isolation import Box
 from vitedu.grading.box.names import CLOSED_MODULES
 from vitedu.grading.box.package_view import earlier_exercises
-from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Answer, ExerciseGrade, Flag
 from vitedu.grading.transport.literals import read_literal
@@ -91,7 +92,7 @@ class _Run:
 def grade_answer(
     answer: Answer,
     seed: int,
-    box: AnyBox,
+    box: Box | SharedBox,
     *,
     runs: int = RUNS,
     polish: float = MOST_POLISH,
@@ -173,7 +174,7 @@ class _Task:
     checker: Any
     cases: list[Case]
     seed: int
-    box: AnyBox
+    box: Box | SharedBox
     passed: frozenset[str]
     deadline: float  # of all runs together, as ``time.monotonic`` counts
     stand_ins: tuple[str, ...] = ()  # exercises whose references replace the student's own
@@ -266,7 +267,7 @@ def _copy_report(grade: ExerciseGrade, report: Report) -> None:
 def _run_answer(
     task: _Task,
     earlier: list[_Run],
-    open_worker: Callable[[], AbstractContextManager[AnyWorker]] | None = None,
+    open_worker: Callable[[], AbstractContextManager[Worker]] | None = None,
 ) -> _Run:
     """Run an answer in one worker, which ``open_worker`` may provide, and judge what it did."""
     answer, checker, box = task.answer, task.checker, task.box
@@ -286,7 +287,7 @@ def _run_answer(
     if seconds_left <= 0:
         words = f"its runs take more than {MAX_SECONDS:g} s together"
         return _Run(reason="timeout", detail=words, is_last=True)
-    worker: AnyWorker | None = None
+    worker: Worker | None = None
     try:
         with (open_worker or box.worker)() as worker:
             remote = RemoteAnswer(worker, box.limits)
@@ -346,7 +347,7 @@ def _rerun_alone(first: _Run, task: _Task, earlier: list[_Run]) -> _Run:
     return replace(result, is_last=result.is_last or result.reason == "grader")
 
 
-def _read_output(worker: AnyWorker | None) -> str:
+def _read_output(worker: Worker | None) -> str:
     """Return the beginning of what a worker wrote to its standard output."""
     return clean(worker.output, MAX_OUTPUT) if worker is not None else ""
 

@@ -29,7 +29,6 @@ from vitedu.grading.box.fork_server import receive, send
 from vitedu.grading.box.launch import USERS, plan_launch
 from vitedu.grading.box.levels import PACKAGE, Isolation, IsolationError, measure_isolation
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.box.sharing import SharedBox
 
 # modules of this folder that are needed inside the box
 BOX_MODULES = ("canary", "confinement", "limits", "linux", "fork_server", "seccomp")
@@ -134,10 +133,6 @@ class Box:
         """
         self.events.append("an answer is run again by a preloaded process of its own")
         return type(self)(self.limits, self._files, other=self)
-
-    def open_shared(self) -> SharedBox:
-        """Return a box for one submission, in which later runs share processes."""
-        return SharedBox(self)
 
     def close(self) -> None:
         """End the fork server with all its workers, and remove its folder."""

@@ -15,9 +15,9 @@ from vitedu.checks.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
 from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
 from vitedu.exercises import find
+from vitedu.grading.box.conversation import Worker
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.package_view import earlier_exercises, visible_sources
-from vitedu.grading.box.protocol import AnyWorker
 from vitedu.grading.grades import Answer
 from vitedu.grading.transport.messages import (
     LoadResult,
@@ -38,7 +38,7 @@ class RemoteAnswer:
 
     answer = None
 
-    def __init__(self, worker: AnyWorker, limits: Limits):
+    def __init__(self, worker: Worker, limits: Limits):
         self.worker, self.limits = worker, limits
         self.salt = secrets.token_hex(4)  # makes case names, which seed the generators, secret
         self.count, self.bytes_left = 0, MAX_BYTES
