@@ -18,11 +18,9 @@ from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.box.package_view import base_files, earlier_exercises, visible_sources
-from vitedu.grading.grades import Answer
 from vitedu.grading.intake.extraction import written_answer
-from vitedu.grading.judge import grade_answer
+from vitedu.grading.judge import grade_answer, read_literal
 from vitedu.grading.transport import wire
-from vitedu.grading.transport.literals import read_literal
 
 pytestmark = pytest.mark.slow
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -345,7 +343,7 @@ def test_a_value_that_python_folds_needs_no_process(source, state, points):
 )
 def test_whatever_else_a_value_is_goes_to_a_worker(source):
     """Calls, errors, endless numbers and more than one statement."""
-    assert read_literal(Answer("stem_tokens", source)) is None
+    assert read_literal(source, "stem_tokens") is None
 
 
 def test_no_reply_is_kept_that_no_frame_could_be():

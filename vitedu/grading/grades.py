@@ -42,7 +42,7 @@ NOT_HANDED_IN = "not handed in"
 class Flag:
     """Something that a person may want to look at. A flag never changes points."""
 
-    kind: str  # one word, such as "duplicate", "forbidden_name" or "similar"
+    kind: str  # one word, such as "duplicate", "dangerous" or "similar"
     message: str  # one sentence with the evidence
 
 

@@ -1,73 +1,51 @@
 """Remove what an author chooses freely from code: names, comments, docstrings, type hints, layout.
 
-Role: ``normalise`` and ``split_tokens`` of a definition, for comparing answers. Nothing is run.
+Role: ``split_tokens`` of a definition, for comparing answers. Nothing is run.
 """
 
 import ast
 import builtins
 import re
+from functools import lru_cache
 
 from vitedu.course.parsing import parse
+from vitedu.grading.intake.statements import is_stub
 
 FIXED = {*dir(builtins), "torch", "nn", "F", "math", "np", "einops", "rearrange", "einsum", "self"}
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
-def find_definition(source: str, name: str) -> ast.stmt | None:
-    """Return the last top-level statement that defines a name; None if there is none.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse``.
-    """
-    definition = None
-    for node in parse(source).body:
-        targets = {t.id for t in getattr(node, "targets", []) if isinstance(t, ast.Name)}
-        if name in targets | {getattr(node, "name", None)}:
-            definition = node
-    return definition
-
-
-def normalise(source: str, name: str) -> str:
-    """Write a definition with its names numbered in order of appearance; "" if there is none.
-
-    Example:
-        >>> one, other = "def f(x): return x + 1", "def f(y: int): return (y + 1)  # one more"
-        >>> normalise(one, "f") == normalise(other, "f") != ""
-        True
-    """
-    node = find_definition(source, name)
-    return ast.unparse(_Normaliser(is_numbered=True).visit(node)) if node else ""
-
-
+@lru_cache(256)
 def split_tokens(source: str, name: str) -> list[str]:
-    """Split a definition into tokens, with the same token for all names of the author's.
+    """Split the last definition of a name into tokens, with one token for the author's names.
+
+    There are none of a stub, or where nothing defines the name or the text is no Python.
 
     Example:
         >>> split_tokens("total = first.sum(dim=1)", "total")
         ['v', '=', 'v', '.', 'sum', '(', 'dim', '=', '1', ')']
     """
-    node = find_definition(source, name)
-    return _TOKEN.findall(ast.unparse(_Normaliser(is_numbered=False).visit(node))) if node else []
+    tokens = []
+    try:
+        for node in parse(source).body:
+            targets = {t.id for t in getattr(node, "targets", []) if isinstance(t, ast.Name)}
+            if name in targets | {getattr(node, "name", None)}:
+                text = "" if is_stub(node) else ast.unparse(_Normaliser().visit(node))
+                tokens = _TOKEN.findall(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return tokens
 
 
 class _Normaliser(ast.NodeTransformer):
     """Renames names and drops docstrings and types. Attributes and keywords stay: torch's names."""
 
-    def __init__(self, is_numbered: bool):
-        self.is_numbered = is_numbered
-        self.names: dict[str, int] = {}
-
-    def name(self, name: str) -> str:
-        if name in FIXED:
-            return name
-        return f"v{self.names.setdefault(name, len(self.names))}" if self.is_numbered else "v"
-
     def visit_Name(self, node):
-        node.id = self.name(node.id)
+        node.id = node.id if node.id in FIXED else "v"
         return node
 
     def visit_arg(self, node):
-        node.arg, node.annotation = self.name(node.arg), None
+        node.arg, node.annotation = node.arg if node.arg in FIXED else "v", None
         return node
 
     def visit_AnnAssign(self, node):
@@ -78,12 +56,9 @@ class _Normaliser(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node):
         node.returns = None
-        return self._without_docstring(node)
+        return self.visit_ClassDef(node)
 
     def visit_ClassDef(self, node):
-        return self._without_docstring(node)
-
-    def _without_docstring(self, node):
         first = node.body[0]
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
             node.body = node.body[1:] or [ast.Pass()]

@@ -17,8 +17,7 @@ from functools import cache
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
 from vitedu.grading.grades import Answer, Flag
-from vitedu.grading.intake.normal_form import find_definition, split_tokens
-from vitedu.grading.intake.statements import is_stub
+from vitedu.grading.intake.normal_form import split_tokens
 
 RUN = 6  # tokens in a run
 MIN_OVERLAP = 0.8  # a pair of answers is alike if it shares this part of all its runs
@@ -72,15 +71,8 @@ def token_runs(answer: Answer) -> tuple[int, ...]:
     A stub has none. Of a very long answer, the ``MAX_RUNS`` lowest numbers stand for all: they are
     the same in a copy.
     """
-    source, exercise = answer.source, answer.exercise
-    try:
-        node = find_definition(source, exercise)
-        if node is None or is_stub(node):
-            return ()
-        runs = _split_runs(split_tokens(source, exercise)) - _reference_runs(exercise)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    return tuple(sorted(runs)[:MAX_RUNS])
+    runs = _split_runs(split_tokens(answer.source, answer.exercise))
+    return tuple(sorted(runs - _reference_runs(answer.exercise))[:MAX_RUNS])
 
 
 def _split_runs(words: list[str]) -> frozenset[int]:
