@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import hostile
@@ -126,7 +127,7 @@ def test_a_submission_and_what_was_found_in_it_come_back_as_they_were():
     """Also with names that are no text; as JSON between processes."""
     flag = Flag("late", "by a \udcff")
     given = Submission("a\udcff", (Path("b\udcff.ipynb"),), {"canvas_id": "7"}, (flag,))
-    data = json.loads(json.dumps(reading.pack_submission(given)))
+    data = json.loads(json.dumps(asdict(given), default=str))
     assert reading.unpack_submission(data) == given
     answer = Answer("gelu", "x", "y", flags=(flag,), cell=3, runs=(2**64 - 1,))
     found = Extraction({"gelu": answer}, {"softmax": ("no_cell", "")}, [flag], {"03_encoder"})

@@ -53,8 +53,6 @@ _LOCK = threading.Lock()
 
 @dataclass
 class _Run:
-    """The result of one run."""
-
     report: Report | None = None  # None: not gradable
     reason: str = ""  # a key of REASONS if not gradable
     detail: str = ""
@@ -246,7 +244,6 @@ def _describe_clash(run: _Run, stand_ins: tuple[str, ...]) -> str:
 
 
 def _copy_report(grade: ExerciseGrade, report: Report) -> None:
-    """Copy what a report says into a grade."""
     grade.attempted = report.status != "not_attempted"
     grade.headline = report.headline if grade.attempted else "not attempted"
     grade.lines = [[label, str(text)] for label, text in report.lines]
@@ -347,7 +344,6 @@ def _rerun_alone(first: _Run, task: _Task, earlier: list[_Run]) -> _Run:
 
 
 def _read_output(worker: Worker | None) -> str:
-    """Return the beginning of what a worker wrote to its standard output."""
     return clean(worker.output, MAX_OUTPUT) if worker is not None else ""
 
 

@@ -147,7 +147,6 @@ class Box:
     # --- the fork server ------------------------------------------------------------------------
 
     def _relaunch(self, why: str) -> None:
-        """Restart the fork server after it died or did not answer."""
         self.events.append(f"the preloaded process was started again: {why}")
         try:
             self._launch()
@@ -155,7 +154,6 @@ class Box:
             raise WorkerTrouble("grader", f"it cannot be started again: {error}") from error
 
     def _launch(self) -> None:
-        """Start the fork server."""
         self._stop()
         self._launches += 1
         control, child_end = socket.socketpair()

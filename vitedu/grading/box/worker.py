@@ -381,7 +381,6 @@ def _make_permanent(library: torch.library.Library) -> None:
 
 
 def _read_program(request: dict) -> Program:
-    """Make the notebooks of a request, of which nothing has run."""
     spaces = {
         name: {place: Statement(*statement) for place, statement in statements}
         for name, statements in request["spaces"]

@@ -32,7 +32,7 @@ def call(function: Callable[[Any], Any], data: Any) -> Any:
     """Return what a function of a module returns, computed in a process of its own.
 
     Args:
-        function: takes and returns data that JSON can hold.
+        function: takes and returns data that JSON can hold; paths become texts.
         data: its argument.
 
     Raises:
@@ -46,7 +46,7 @@ def call(function: Callable[[Any], Any], data: Any) -> Any:
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", code],
-            input=json.dumps(request).encode(),
+            input=json.dumps(request, default=str).encode(),
             capture_output=True,
             timeout=WALL_SECONDS,
             start_new_session=True,

@@ -24,7 +24,7 @@ def read_submission(submission: Submission) -> Extraction:
         RuntimeError: a fault of the grader, with the lines of the other process.
     """
     try:
-        return unpack_extraction(reader.call(extract_plain, pack_submission(submission)))
+        return unpack_extraction(reader.call(extract_plain, asdict(submission)))
     except reader.ReaderDied as death:
         words = f"reading what was handed in {death}"
         notebooks = {notebook_of(path.name) for path in submission.files} - {""}
@@ -43,13 +43,8 @@ def extract_plain(data: dict) -> dict:
 # --- as plain data -------------------------------------------------------------------------------
 
 
-def pack_submission(submission: Submission) -> dict:
-    """Write a submission as data for JSON."""
-    return asdict(submission) | {"files": [str(path) for path in submission.files]}
-
-
 def unpack_submission(data: dict) -> Submission:
-    """Read what ``pack_submission`` wrote."""
+    """Read a submission from its fields, of which the paths are texts."""
     files, flags = tuple(map(Path, data["files"])), tuple(Flag(**f) for f in data["flags"])
     return Submission(**data | {"files": files, "flags": flags})
 

@@ -87,7 +87,6 @@ def _reference_runs(exercise: str) -> frozenset[int]:
 
 
 def _drop_common(sets: dict[str, frozenset]) -> dict[str, frozenset]:
-    """Drop the runs that many students wrote."""
     count = Counter(run for own in sets.values() for run in own)
     most = max(MAX_WRITERS, COMMON_SHARE * len(sets))
     common = {run for run, number in count.items() if number > most}

@@ -122,8 +122,6 @@ def _parse_lines(lines: list[str], result: ParsedCell, tries: int) -> ast.Module
 
 
 class _Texts:
-    """Cuts statements out of the lines of a cell."""
-
     def __init__(self, lines: list[str]):
         self.lines = lines
         self.encoded: dict[int, bytes] = {}

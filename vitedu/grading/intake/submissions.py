@@ -352,7 +352,6 @@ def _build_submission(owned: list[tuple[_Entry, _Owner]], owner: _Owner) -> tupl
 
 
 def _flag_duplicates(usable: list[_Entry]) -> list[Flag]:
-    """Flag files that claim to be the same notebook."""
     claims = defaultdict(list)
     for entry in usable:
         claims[notebook_of(entry.name) or _strip_endings(entry.name)].append(entry.label)
@@ -367,7 +366,6 @@ def _flag_duplicates(usable: list[_Entry]) -> list[Flag]:
 
 
 def _flag_unusable(entry: _Entry) -> Flag:
-    """Say why an entry cannot be used."""
     if entry.kind == "file" and entry.name.casefold().endswith(_ARCHIVES):
         return Flag("archive", f"{entry.label} is an archive; unpack it and grade again")
     words = {
