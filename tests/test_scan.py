@@ -18,9 +18,8 @@ from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer
 from vitedu.grading.intake import similarity
 from vitedu.grading.intake.extraction import written_answer
-from vitedu.grading.intake.normal_form import split_tokens
 from vitedu.grading.intake.scan import MIN_TOKENS, scan_answer
-from vitedu.grading.intake.similarity import token_runs
+from vitedu.grading.intake.similarity import split_tokens, token_runs
 
 
 def scanned(exercise, source, support="import torch, math\nfrom torch import nn"):

@@ -15,7 +15,7 @@ from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
 from vitedu.grading.grades import Answer, Flag
-from vitedu.grading.intake.normal_form import split_tokens
+from vitedu.grading.intake.similarity import split_tokens
 
 # tokens of a reference, with its signature; hardly anybody writes one this long by chance
 MIN_TOKENS = 90
