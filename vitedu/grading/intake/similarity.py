@@ -1,10 +1,10 @@
 """Flag nearly equal answers in a class, for a person to look at. Points do not change.
 
-Role: ``split_tokens`` removes from code what an author chooses freely: names, comments, layout, type
-hints. ``token_runs`` reads an answer as the set of its runs of ``RUN`` tokens. ``compare_class`` compares these numbers and no text. Runs of the
-reference do not count, because they belong to the course's skeleton or are obvious. Runs that more
-than ``COMMON_SHARE`` of the class wrote do not count either. Pairs are found through the runs that
-they share, so that not every pair is compared.
+Role: ``split_tokens`` removes what an author chooses freely: names, comments, layout, type hints.
+``token_runs`` reads an answer as the set of its runs of ``RUN`` tokens; ``compare_class`` compares
+these numbers and no text. Runs of the reference do not count, because they belong to the course's
+skeleton or are obvious. Runs that more than ``COMMON_SHARE`` of the class wrote do not count
+either. Pairs are found through the runs that they share, so that not every pair is compared.
 
 Reference: Schleimer, Wilkerson and Aiken 2003, "Winnowing". Here all runs are kept, because classes
 are small.
