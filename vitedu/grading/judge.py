@@ -35,7 +35,12 @@ from vitedu.grading.box.names import CLOSED_MODULES
 from vitedu.grading.box.package_view import earlier_exercises
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Answer, ExerciseGrade, Flag
-from vitedu.grading.transport.messages import LoadResult, read_plain, write_observation, write_plain
+from vitedu.grading.transport.messages import (
+    LoadResult,
+    read_fields,
+    write_observation,
+    write_plain,
+)
 from vitedu.grading.transport.remote_answer import RemoteAnswer
 from vitedu.grading.transport.wire import WireError, clean, pack
 
@@ -365,7 +370,7 @@ def read_literal(source: str, exercise: str) -> PlainValue | None:
         is_literal = _LITERAL.fullmatch(" ".join(step.opname for step in steps))
         if not is_literal or steps[1].argval != exercise or len(source) > MAX_LITERAL:
             return None
-        plain = read_plain(write_plain(LocalAnswer(steps[0].argval).plain()))
+        plain = read_fields(PlainValue, write_plain(LocalAnswer(steps[0].argval).plain()))
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None  # a worker will report what is wrong
     return None if plain.is_empty else plain

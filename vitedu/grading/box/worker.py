@@ -53,9 +53,8 @@ from vitedu.grading.box.visible_modules import install
 from vitedu.grading.transport.messages import (
     LoadResult,
     read_case,
-    write_answer_info,
     write_case,
-    write_load_result,
+    write_fields,
     write_observation,
     write_plain,
 )
@@ -220,11 +219,11 @@ class Session:
             failures=tuple(failures),
             printed=sink.head,
         )
-        return write_load_result(loaded), []
+        return write_fields(loaded), []
 
     def _look(self, request: dict, tensors: list) -> tuple[dict, list]:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
-        return write_answer_info(self._require_answer().info(calls)), []
+        return write_fields(self._require_answer().info(calls)), []
 
     def _observe(self, request: dict, tensors: list) -> tuple[dict, list]:
         self.forbidden_calls.clear()
