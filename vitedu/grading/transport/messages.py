@@ -180,7 +180,7 @@ def read_fields(hint: Any, data: Any, limit: int = NAME) -> Any:
     Texts are cut to ``limit`` characters, and those of fields to ``LIMITS``.
     """
     kind, inner = get_origin(hint) or hint, get_args(hint)
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
         if not isinstance(data, dict) or set(data) != set(hints):
             raise WireError(f"expected the keys {', '.join(sorted(hints))}.")
