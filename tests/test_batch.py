@@ -192,9 +192,9 @@ def test_grades_rest_neither_on_order_nor_on_jobs(folder, tmp_path):
 def test_jobs_are_at_work_together_and_no_more_of_them(tmp_path, out):
     """Four jobs: four answers inside the box at a time, never five."""
     folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(12)})
-    barrier = threading.Barrier(4, timeout=10)
+    barrier, box = threading.Barrier(4, timeout=10), FakeBox()
 
-    def together(answer, seed, box, *, runs, passed):
+    def together(answer, seed, shared_box, *, runs, passed):
         with box.lock:
             box.inside += 1
             box.most = max(box.most, box.inside)
@@ -203,7 +203,6 @@ def test_jobs_are_at_work_together_and_no_more_of_them(tmp_path, out):
             box.inside -= 1
         return exercise_grade()
 
-    box = FakeBox()
     parts = made_parts(box, grade=together)
     grade_class(folder, out, exercises=("patchify",), jobs=4, parts=parts)
     assert box.most == 4

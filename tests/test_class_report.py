@@ -119,14 +119,14 @@ def test_rare_mistakes_are_not_all_listed():
 def test_who_needs_a_person_is_listed_with_the_reason():
     """Not gradable, similar, forbidden, late, each in the student's row."""
     grades = a_class()
-    grades[0].exercises[0].flags.append(Flag("forbidden_name", "patchify names F.unfold"))
+    grades[0].exercises[0].flags.append(Flag("dangerous", "no answer needs f_back"))
     grades[2].flags.append(Flag("late", "Canvas calls it late"))
     _, page = report(grades, {"Dan": [Flag("similar", "patchify: as Cleo's")]})
     part = page[page.index("Everybody") : page.index("Answers")]
     unclear = "the answer did not come to an end and would not be interrupted"
     for sentence in (
         f"could not be graded : unpatchify: {unclear} (no reply within 10 s)",
-        "names what the exercise forbids : patchify: patchify names F.unfold",
+        "reaches for what no answer needs : patchify: no answer needs f_back",
         "handed in late : Canvas calls it late",
         "nearly the same answers as somebody else's : patchify: as Cleo's",
         "No remark here took a point from anybody",
@@ -152,7 +152,7 @@ def test_nobody_needs_a_person_for_how_an_answer_was_found():
     flags = [Flag(kind, kind) for kind in HARMLESS_FLAGS]
     _, page = report([submission_grade(exercises=[exercise_grade(flags=flags)])])
     assert "0 need a person" in page
-    assert not {"similar", "like_reference", "forbidden_name"} & (HARMLESS_FLAGS | STUDENT_FLAGS)
+    assert not {"similar", "like_reference", "dangerous"} & (HARMLESS_FLAGS | STUDENT_FLAGS)
 
 
 def test_what_was_left_out_matters_where_the_answer_failed():

@@ -5,6 +5,7 @@ They were made by commit 5ebfd3c: two checks and a hint, one graded softmax, a r
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -44,7 +45,7 @@ def test_grades_are_read_and_kept(tmp_path):
         assert grade.exercises[0].misconceptions == ["not_shifted"]
         assert path.read_bytes() == (STORED / "grades" / "submissions" / path.name).read_bytes()
         store.save(grade)
-        assert json.loads(path.read_text("utf-8")) == grade.to_dict()
+        assert json.loads(path.read_text("utf-8")) == asdict(grade)
 
 
 def test_checkpoints_are_read():

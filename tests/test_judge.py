@@ -2,15 +2,19 @@
 
 import ast
 import io
+import math
 import tokenize
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from vitedu import exercises
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
+from vitedu.checks.errors import RaisedError
 from vitedu.checks.mistakes import apply_edits, bare_source
+from vitedu.checks.observation import Observation
 from vitedu.checks.values import ValueChecker
 from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.references import defined_names, module_source, reference_source
@@ -18,11 +22,10 @@ from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.box.package_view import base_files, earlier_exercises, visible_sources
-from vitedu.grading.grades import Answer
 from vitedu.grading.intake.extraction import written_answer
-from vitedu.grading.judge import grade_answer
+from vitedu.grading.judge import grade_answer, read_literal
 from vitedu.grading.transport import wire
-from vitedu.grading.transport.literals import read_literal
+from vitedu.grading.transport.messages import LoadResult
 
 pytestmark = pytest.mark.slow
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -345,7 +348,18 @@ def test_a_value_that_python_folds_needs_no_process(source, state, points):
 )
 def test_whatever_else_a_value_is_goes_to_a_worker(source):
     """Calls, errors, endless numbers and more than one statement."""
-    assert read_literal(Answer("stem_tokens", source)) is None
+    assert read_literal(source, "stem_tokens") is None
+
+
+def test_needs_that_do_not_end_leave_an_answer_open():
+    """What it would have done with the missing name is not known, so it is not wrong."""
+    error = RaisedError("NameError", ("NameError",), "name 'scale' is not defined", None)
+    gathered = SimpleNamespace(observations={"a case": Observation(error=error)}, info=None)
+    answer = written_answer("gelu", "def gelu(x):\n    return scale * x")
+    task = judge._Task(answer, None, [], SEED, None, frozenset(), math.inf)
+    run = judge._judge_run(task, gathered, LoadResult(True, timed_out=True), "", [])
+    assert (run.state, run.reason, run.points) == ("not_gradable", "timeout", None)
+    assert "does not end in time" in run.detail and "scale" in run.detail
 
 
 def test_no_reply_is_kept_that_no_frame_could_be():

@@ -1,4 +1,4 @@
-"""What an answer changes in modules is restored, whether or not Python numbers the changes."""
+"""What an answer changes in modules is restored."""
 
 import json
 import math
@@ -12,12 +12,9 @@ from vitedu.checks import drivers, limits, observation
 from vitedu.grading.box import module_state
 
 
-@pytest.fixture(params=[True, False], ids=["numbered", "not numbered"])
-def state(request, monkeypatch):
-    """A state that reads the numbers of dicts, or one that restores every dict every time."""
-    if request.param and not module_state.IS_NUMBERED:
-        pytest.skip("this Python does not number the changes of a dict")
-    monkeypatch.setattr(module_state, "IS_NUMBERED", request.param)
+@pytest.fixture
+def state():
+    """The state before a test, which comes back after it."""
     result = module_state.ModuleState()
     yield result
     result.restore()
@@ -80,20 +77,3 @@ def test_names_that_are_added_to_the_probes_go(state):
     assert "named_parameters" not in vars(nn.Linear)
     assert nn.Linear.own is lie
     del nn.Linear.own
-
-
-def test_nothing_is_written_where_nothing_changed():
-    """Where changes are numbered, an unchanged dict is not touched."""
-    if not module_state.IS_NUMBERED:
-        pytest.skip("this Python does not number the changes of a dict")
-    state, restored = module_state.ModuleState(), []
-    for each in state._records:
-        each[0] = lambda space, entries: restored.append(space)
-    state.restore()
-    assert not restored
-    math.cos, before = lie, math.cos
-    try:
-        state.restore()
-    finally:
-        math.cos = before
-    assert restored == [vars(math)]

@@ -27,7 +27,7 @@ COMES_WITH = {
 COMES_WITH |= {"pillow": "torchvision", "huggingface_hub": "timm", "vit_pytorch": "vit-pytorch"}
 COMES_WITH["pyyaml"] = "jupyterlab"  # by jupyter-events
 COMES_WITH |= dict.fromkeys(("ipython", "psutil", "traitlets"), "ipykernel")
-COMES_WITH |= {"dask": "distributed", "docutils": "myst-nb", "sphinx": "myst-nb"}
+COMES_WITH |= {"docutils": "myst-nb", "sphinx": "myst-nb"}
 # our own files, which tests import beside each other
 OWN = {"vitedu", "my_vit", *(path.stem for path in (ROOT / "tests").iterdir())}
 

@@ -39,10 +39,6 @@ class Counting:
         self.started += 1
         return self.box.worker()
 
-    def open_shared(self):
-        """Give the box as one submission sees it."""
-        return SharedBox(self)
-
 
 def graded(box, sources):
     """Grade one student's answers; gives the grades and how many workers they took."""

@@ -1,6 +1,5 @@
 """Reading names: who handed in what, in every layout that platforms give, and nothing lost."""
 
-import json
 import os
 
 import pytest
@@ -110,15 +109,6 @@ def test_nbgrader_course_is_entered_and_submitted_is_folders(tmp_path):
     assert [flag.kind for flag in find_submissions(tmp_path).problems] == ["layout"]
 
 
-def test_metadata_names_the_student_where_asked(tmp_path):
-    """vitedu.student, else the first author, else the file."""
-    known = {"vitedu": {"student": "Ann"}}, {"authors": [{"name": "Bo"}]}, {"authors": 7}
-    for number, metadata in enumerate(known, start=1):
-        notebook = {"nbformat": 4, "metadata": metadata, "cells": []}
-        put(tmp_path, f"{number}.ipynb", content=json.dumps(notebook))
-    assert found(tmp_path, "metadata") == {"3": ["3.ipynb"], "Ann": ["1.ipynb"], "Bo": ["2.ipynb"]}
-
-
 def test_two_files_for_one_notebook_are_flagged_and_the_newest_is_last(tmp_path):
     """The later download does not hide the earlier one."""
     put(tmp_path, "anna/01_patches (1).ipynb", "anna/01_patches.ipynb", "bob/01_patches.ipynb")
@@ -164,7 +154,7 @@ def test_names_become_text(tmp_path):
     """Broken bytes and control characters do not reach a report."""
     assert clean_name("a\nb\x1b[31m\u202e") == "a\ufffdb\ufffd[31m\ufffd"
     assert clean_name(os.fsdecode(b"caf\xe9")).encode("utf-8")
-    assert clean_name("half a sign \ud800").encode("utf-8")  # of a notebook's metadata
+    assert clean_name("half a sign \ud800").encode("utf-8")
     assert clean_name("\n") == "?"
     put(tmp_path, "Zoe\u0308_01_patches.ipynb", "Zo\u00eb_02_attention.ipynb")
     assert len(found(tmp_path)["Zo\u00eb"]) == 2

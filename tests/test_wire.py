@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from functools import partial
 
 import hypothesis.strategies as st
 import pytest
@@ -115,13 +116,13 @@ def test_looks_values_and_errors_cross():
     """What an answer is, a value and an exception come back as they were."""
     info = LocalAnswer(lambda x, *, dim: x).info([(1, ("dim",)), (2, ())])
     assert info.refusals[0] == "" and info.refusals[1]
-    data = json.loads(json.dumps(messages.write_answer_info(info)))
-    assert messages.read_answer_info(data) == info
+    data = json.loads(json.dumps(messages.write_fields(info)))
+    assert messages.read_fields(AnswerInfo, data) == info
     plain = LocalAnswer([torch.tensor(3), "  Word ", (True, 2.5)]).plain()
-    assert messages.read_plain(messages.write_plain(plain)) == plain
+    assert messages.read_fields(PlainValue, messages.write_plain(plain)) == plain
     assert plain.value == (3, "word", (True, 2.5))
     trouble = RaisedError("ValueError", ("ValueError", "Exception"), "no", (3, "raise"), True)
-    assert messages.read_trouble(messages.write_trouble(trouble)) == trouble
+    assert messages.read_fields(RaisedError, messages.write_fields(trouble)) == trouble
 
 
 @pytest.mark.parametrize("value", [10**4000, object(), ["x" * 10] * 10**5], ids=type)
@@ -129,7 +130,7 @@ def test_values_that_are_no_answers_arrive_as_unknown(value):
     """Endless numbers, long lists and objects are of an unknown kind, or an error of the line."""
     try:
         frame_ = pack(messages.write_plain(LocalAnswer(value).plain()))
-        assert not messages.read_plain(unpack(frame_)[0]).is_known
+        assert not messages.read_fields(PlainValue, unpack(frame_)[0]).is_known
     except WireError:
         assert isinstance(value, list)
 
@@ -139,7 +140,8 @@ def test_values_that_are_no_answers_arrive_as_unknown(value):
 
 def try_all(head, tensors=()) -> None:
     """Read a message in every way; only ``WireError`` may come."""
-    reads = [messages.read_answer_info, messages.read_plain, messages.read_load_result]
+    kinds = (AnswerInfo, PlainValue, messages.LoadResult)
+    reads = [partial(messages.read_fields, kind) for kind in kinds]
     for read in [*reads, Reader(tensors).read, lambda h: messages.read_observation(h, tensors)]:
         with contextlib.suppress(WireError):
             read(head)
@@ -272,7 +274,9 @@ def test_a_worker_makes_no_recipes():
     with pytest.raises(WireError):
         Reader().read({"recipe": ["CpuGenerator", {"dict": [["seed", 1]]}]})
     with pytest.raises(WireError):
-        messages.read_plain({**messages.write_plain(PlainValue(1)), "value": {"dict": []}})
+        messages.read_fields(
+            PlainValue, {**messages.write_plain(PlainValue(1)), "value": {"dict": []}}
+        )
 
 
 def test_texts_are_cleaned_and_cut():
@@ -281,7 +285,7 @@ def test_texts_are_cleaned_and_cut():
     assert clean("\x1b[31m\x00\ud800\u202e", 100) == "\ufffd[31m\ufffd\ufffd\ufffd"
     assert clean("x" * 100, 7) == "x" * 7
     clean("\ud800", 5).encode("utf-8")
-    look = messages.read_answer_info(messages.write_answer_info(AnswerInfo(kind="\ud800" * 500)))
+    look = messages.read_fields(AnswerInfo, messages.write_fields(AnswerInfo(kind="\ud800" * 500)))
     assert look.kind == "\ufffd" * messages.WORD
 
 

@@ -29,7 +29,6 @@ from typing import Any
 from bench.made_class import HOSTILE, Student, lean_notebook, make_class
 from vitedu.exercises import in_notebook, notebook_named
 from vitedu.grading.batch import cores, default_jobs, grade_class
-from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.pages.publish import publish
 from vitedu.grading.store import Store
@@ -332,10 +331,6 @@ class TimedBox:
         """Give a fresh worker."""
         with self._clock.part("starting workers"):
             return TimedWorker(self._box.worker(), self._clock)
-
-    def open_shared(self) -> SharedBox:
-        """Give the box as one submission sees it."""
-        return SharedBox(self)
 
     def open_separate(self):
         """Open a box for one answer, without a clock."""

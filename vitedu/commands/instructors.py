@@ -34,7 +34,6 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("--only", nargs="+", default=[], metavar="STUDENT", help="grade these only")
     new.add_argument("--again", action="store_true", help="grade anew what has a grade")
     new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
-    new.add_argument("--dask", metavar="ADDRESS", help="grade on the workers of tcp://HOST:PORT")
     new.add_argument(
         "--runs", type=int, default=3, help="runs of each answer, 3 or more (default: 3)"
     )
@@ -48,7 +47,7 @@ def add_commands(commands: Commands) -> None:
     new.add_argument(
         "--student-from",
         default="auto",
-        choices=["auto", "file", "folder", "moodle", "canvas", "metadata"],
+        choices=["auto", "file", "folder", "moodle", "canvas"],
         help="what names a student (default: %(default)s)",
     )
     new.add_argument(
@@ -103,7 +102,6 @@ def assign_notebooks(args) -> None:
 def grade_class(args) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
     from dataclasses import replace
-    from functools import partial
 
     from vitedu.doctor import NO_BOX, can_isolate
 
@@ -119,16 +117,11 @@ def grade_class(args) -> int:
         folder, out = write_class(out / "submissions"), out / "grades"
     if not folder or not out:
         raise ValueError("name the folder with the returned notebooks, and --out; or --example.")
-    if args.dask:
-        from vitedu.grading.adapters.cluster import Cluster
-        from vitedu.grading.student import real_parts
-
-        parts = replace(real_parts(), open_box=partial(Cluster, args.dask))
     if "classroom" in args.formats:
         from vitedu.grading.adapters.classroom import read_checkout
         from vitedu.grading.student import real_parts
 
-        parts = replace(parts or real_parts(), find=read_checkout)
+        parts = replace(real_parts(), find=read_checkout)
     return main_grade(
         folder,
         out,

@@ -200,7 +200,7 @@ def _refuse_overlap(folder: Path, out: Path) -> None:
 
 def _grade_all(todo, parts, box, store, digests, reader, seed, runs, polish, jobs) -> None:
     """Grade in threads that wait for the workers of the box; store each grade when it is ready."""
-    jobs = min(jobs or getattr(box, "jobs", None) or default_jobs(), len(todo))
+    jobs = min(jobs or default_jobs(), len(todo))
     bar, stop = ProgressBar(total=len(todo)), threading.Event()
 
     def work(submission: Submission, exercises: list[Exercise]) -> None:
@@ -208,8 +208,7 @@ def _grade_all(todo, parts, box, store, digests, reader, seed, runs, polish, job
             return
         own_seed = store.class_secret() * SPLIT + secrets.randbelow(SPLIT) if seed is None else seed
         twins = next((flag for flag in submission.flags if flag.kind == AMBIGUOUS), None)
-        # a cluster's box has its own grade_submission
-        grade = getattr(box, "grade_submission", grade_submission)(
+        grade = grade_submission(
             submission,
             [] if twins else exercises,
             parts,

@@ -9,7 +9,7 @@ so that no export takes it for a 0.
 """
 
 from collections.abc import Container
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vitedu.exercises import EXERCISES
@@ -42,7 +42,7 @@ NOT_HANDED_IN = "not handed in"
 class Flag:
     """Something that a person may want to look at. A flag never changes points."""
 
-    kind: str  # one word, such as "duplicate", "forbidden_name" or "similar"
+    kind: str  # one word, such as "duplicate", "dangerous" or "similar"
     message: str  # one sentence with the evidence
 
 
@@ -164,13 +164,9 @@ class SubmissionGrade:
         """Return a copy with some exercises only."""
         return replace(self, exercises=[each for each in self.exercises if each.exercise in ids])
 
-    def to_dict(self) -> dict:
-        """Return plain data for JSON."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, data: dict) -> "SubmissionGrade":
-        """Make a grade from what ``to_dict`` returned.
+        """Make a grade from what ``dataclasses.asdict`` returned.
 
         Raises:
             KeyError, TypeError, ValueError: the data has another form.

@@ -7,6 +7,7 @@ process (``box.sharing``). An answer that cannot be judged gets a reason and no 
 exception.
 """
 
+import dis
 import functools
 import hashlib
 import re
@@ -15,10 +16,11 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 from vitedu import exercises
-from vitedu.checks.answers import PlainValue
+from vitedu.checks.answers import LocalAnswer, PlainValue
 from vitedu.checks.case import Case
 from vitedu.checks.checker import MOST_POLISH, Checker, find_lenient_checker
 from vitedu.checks.engine import judge_observations, observe_answer
@@ -27,18 +29,24 @@ from vitedu.checks.limits import MAX_OUTPUT
 from vitedu.checks.observation import Observation
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
+from vitedu.grading.box.conversation import Worker
+from vitedu.grading.box.isolation import Box
 from vitedu.grading.box.names import CLOSED_MODULES
 from vitedu.grading.box.package_view import earlier_exercises
-from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Answer, ExerciseGrade, Flag
-from vitedu.grading.transport.literals import read_literal
-from vitedu.grading.transport.messages import LoadResult, write_observation
+from vitedu.grading.transport.messages import (
+    LoadResult,
+    read_fields,
+    write_observation,
+    write_plain,
+)
 from vitedu.grading.transport.remote_answer import RemoteAnswer
 from vitedu.grading.transport.wire import WireError, clean, pack
 
 RUNS = 3  # an answer that is right one time in three passes with probability 5 % at most
 MAX_SECONDS = 60.0  # wall-clock time of all runs of an answer together; right ones take 1 s
+MAX_LITERAL = 1000  # characters of an answer that is read as a number
 MAX_KEPT = 6000  # the most characters of code that a grade keeps
 SERVER_ENDED = (
     "the process that starts all workers ended while this answer ran, and again when it ran alone"
@@ -50,8 +58,6 @@ _LOCK = threading.Lock()
 
 @dataclass
 class _Run:
-    """The result of one run."""
-
     report: Report | None = None  # None: not gradable
     reason: str = ""  # a key of REASONS if not gradable
     detail: str = ""
@@ -91,7 +97,7 @@ class _Run:
 def grade_answer(
     answer: Answer,
     seed: int,
-    box: AnyBox,
+    box: Box | SharedBox,
     *,
     runs: int = RUNS,
     polish: float = MOST_POLISH,
@@ -173,7 +179,7 @@ class _Task:
     checker: Any
     cases: list[Case]
     seed: int
-    box: AnyBox
+    box: Box | SharedBox
     passed: frozenset[str]
     deadline: float  # of all runs together, as ``time.monotonic`` counts
     stand_ins: tuple[str, ...] = ()  # exercises whose references replace the student's own
@@ -243,7 +249,6 @@ def _describe_clash(run: _Run, stand_ins: tuple[str, ...]) -> str:
 
 
 def _copy_report(grade: ExerciseGrade, report: Report) -> None:
-    """Copy what a report says into a grade."""
     grade.attempted = report.status != "not_attempted"
     grade.headline = report.headline if grade.attempted else "not attempted"
     grade.lines = [[label, str(text)] for label, text in report.lines]
@@ -266,7 +271,7 @@ def _copy_report(grade: ExerciseGrade, report: Report) -> None:
 def _run_answer(
     task: _Task,
     earlier: list[_Run],
-    open_worker: Callable[[], AbstractContextManager[AnyWorker]] | None = None,
+    open_worker: Callable[[], AbstractContextManager[Worker]] | None = None,
 ) -> _Run:
     """Run an answer in one worker, which ``open_worker`` may provide, and judge what it did."""
     answer, checker, box = task.answer, task.checker, task.box
@@ -278,15 +283,14 @@ def _run_answer(
         return _Run(reason="no_cell", detail=words, is_last=True)
     if not isinstance(checker, Checker):
         space, place = program.targets[0]
-        text = replace(answer, source=program.spaces[space][place].text)
-        if (plain := read_literal(text)) is not None:
-            with _LOCK:
-                return _Run(checker.judge(_ValueSource(plain)), is_last=True, is_read=True)
+        plain = read_literal(program.spaces[space][place].text, answer.exercise)
+        if plain is not None:
+            return _judge_value(checker, plain, is_last=True, is_read=True)
     seconds_left = task.deadline - time.monotonic()
     if seconds_left <= 0:
         words = f"its runs take more than {MAX_SECONDS:g} s together"
         return _Run(reason="timeout", detail=words, is_last=True)
-    worker: AnyWorker | None = None
+    worker: Worker | None = None
     try:
         with (open_worker or box.worker)() as worker:
             remote = RemoteAnswer(worker, box.limits)
@@ -315,9 +319,7 @@ def _run_answer(
         return replace(run, server_ended=getattr(error, "server_ended", False))
     printed = loaded.printed or _read_output(worker)
     if not isinstance(checker, Checker):
-        with _LOCK:
-            report = checker.judge(_ValueSource(value))
-        return _Run(report, printed=printed, is_last=value.is_empty)
+        return _judge_value(checker, value, printed=printed, is_last=value.is_empty)
     return _judge_run(task, gathered, loaded, printed, earlier)
 
 
@@ -346,21 +348,41 @@ def _rerun_alone(first: _Run, task: _Task, earlier: list[_Run]) -> _Run:
     return replace(result, is_last=result.is_last or result.reason == "grader")
 
 
-def _read_output(worker: AnyWorker | None) -> str:
-    """Return the beginning of what a worker wrote to its standard output."""
+def _read_output(worker: Worker | None) -> str:
     return clean(worker.output, MAX_OUTPUT) if worker is not None else ""
 
 
-@dataclass(frozen=True)
-class _ValueSource:
-    """A value that was already read, as a source for ``ValueChecker.judge``."""
+def read_literal(source: str, exercise: str) -> PlainValue | None:
+    """Read an answer that is only a name and numbers, without running it; None if it has to be run.
 
-    value: PlainValue
-    answer = None
+    Arithmetic counts as a number if Python's compiler folds it into a constant.
 
-    def plain(self) -> PlainValue:
-        """Return the value."""
-        return self.value
+    Example:
+        >>> read_literal("stem_tokens = 3 * 4  # a guess", "stem_tokens").value
+        12
+        >>> read_literal("stem_tokens = 3 * four", "stem_tokens")
+    """
+    try:
+        code = compile(source[:MAX_LITERAL], "<answer>", "exec", dont_inherit=True)
+        steps = [
+            step for step in dis.get_instructions(code) if step.opname not in ("RESUME", "NOP")
+        ]
+        is_literal = _LITERAL.fullmatch(" ".join(step.opname for step in steps))
+        if not is_literal or steps[1].argval != exercise or len(source) > MAX_LITERAL:
+            return None
+        plain = read_fields(PlainValue, write_plain(LocalAnswer(steps[0].argval).plain()))
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None  # a worker will report what is wrong
+    return None if plain.is_empty else plain
+
+
+_LITERAL = re.compile("LOAD_(CONST|SMALL_INT) STORE_NAME (LOAD_CONST RETURN_VALUE|RETURN_CONST)")
+
+
+def _judge_value(checker: Any, value: PlainValue, **fields: Any) -> _Run:
+    with _LOCK:
+        report = checker.judge(SimpleNamespace(answer=None, plain=lambda: value))
+    return _Run(report, **fields)
 
 
 def _judge_run(task: _Task, gathered, loaded: LoadResult, printed: str, earlier) -> _Run:

@@ -13,6 +13,7 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from vitedu.files import UNFINISHED, file_lock, write_whole
@@ -111,7 +112,7 @@ class Store:
         Raises:
             OSError: it cannot be written; an earlier file stays unchanged.
         """
-        text = json.dumps(grade.to_dict(), indent=1, allow_nan=False)
+        text = json.dumps(asdict(grade), indent=1, allow_nan=False)
         self._replace(self.path(grade.student), text.encode())
 
     # --- other files -----------------------------------------------------------------------------

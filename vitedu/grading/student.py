@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitedu.exercises import Exercise
+from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.fingerprint import versions
 from vitedu.grading.grades import (
     FAILED,
@@ -94,8 +95,7 @@ def grade_submission(
         extraction = parts.extract(submission) if extraction is None else extraction
         answers, problems, flags = extraction.answers, extraction.problems, list(extraction.flags)
     grades, passed = [], set[str]()
-    open_shared = getattr(box, "open_shared", None)
-    with open_shared() if open_shared else contextlib.nullcontext(box) as own_box:
+    with SharedBox(box) as own_box:
         for exercise in exercises:
             if fault:
                 grades.append(not_gradable(exercise, "grader", fault[0]))

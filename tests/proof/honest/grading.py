@@ -9,7 +9,7 @@ from vitedu.grading.batch import grade_class
 from vitedu.grading.grades import NOT_GRADABLE, ExerciseGrade, Flag, SubmissionGrade
 
 SEED = 5
-ACCUSING = {"dangerous", "forbidden_name", "like_reference", "similar"}  # kinds of flags
+ACCUSING = {"dangerous", "like_reference", "similar"}  # kinds of flags
 
 
 @dataclass(frozen=True)

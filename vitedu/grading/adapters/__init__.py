@@ -1,1 +1,1 @@
-"""Connections to other systems: nbgrader, Gradescope, a dask cluster."""
+"""Connections to other systems: nbgrader, Gradescope, Classroom 50."""

@@ -213,14 +213,12 @@ def _body_lines(function: ast.FunctionDef, source: str) -> list[str]:
 
 
 def _checks(cell: NotebookNode, id: str) -> bool:
-    """Tell whether a cell checks an exercise."""
     return cell.cell_type == "code" and bool(
         re.search(rf"^report = check\({id}\b", cell.source, re.M)
     )
 
 
 def _grading_metadata(grade_id: str, *, solution: bool = False, points: int | None = None) -> dict:
-    """Make nbgrader's metadata of a cell."""
     kind = {"solution": solution, "task": False, "schema_version": SCHEMA_VERSION}
     if points is None:
         return kind | {"grade_id": grade_id, "grade": False, "locked": False}

@@ -148,7 +148,6 @@ def grade_container(root: Path) -> dict:
 
 
 def _read_student(root: Path) -> tuple[str, dict[str, str]]:
-    """Read the names and addresses of the students, if Gradescope gives them."""
     try:
         with (root / "submission_metadata.json").open("rb") as file:
             users = json.loads(file.read(MAX_METADATA))["users"]

@@ -169,7 +169,6 @@ class Worker:
         return rest
 
     def _store(self, name: str, data: bytes) -> None:
-        """Store what was read from a pipe, up to its limit."""
         if not data:
             self._pipes.discard(name)
         elif name == "output":
@@ -221,7 +220,6 @@ class Worker:
             self._exchange(deadline - time.monotonic(), b"")
 
     def _explain_end(self) -> WorkerTrouble:
-        """Find out from the evidence why a worker died."""
         if self._end is None or self.is_abandoned:
             words = "the preloaded process ended, and its workers with it."
             return WorkerTrouble("grader", words, server_ended=True)

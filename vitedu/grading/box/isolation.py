@@ -29,7 +29,6 @@ from vitedu.grading.box.fork_server import receive, send
 from vitedu.grading.box.launch import USERS, plan_launch
 from vitedu.grading.box.levels import PACKAGE, Isolation, IsolationError, measure_isolation
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.box.sharing import SharedBox
 
 # modules of this folder that are needed inside the box
 BOX_MODULES = ("canary", "confinement", "limits", "linux", "fork_server", "seccomp")
@@ -135,10 +134,6 @@ class Box:
         self.events.append("an answer is run again by a preloaded process of its own")
         return type(self)(self.limits, self._files, other=self)
 
-    def open_shared(self) -> SharedBox:
-        """Return a box for one submission, in which later runs share processes."""
-        return SharedBox(self)
-
     def close(self) -> None:
         """End the fork server with all its workers, and remove its folder."""
         with self._lock:
@@ -152,7 +147,6 @@ class Box:
     # --- the fork server ------------------------------------------------------------------------
 
     def _relaunch(self, why: str) -> None:
-        """Restart the fork server after it died or did not answer."""
         self.events.append(f"the preloaded process was started again: {why}")
         try:
             self._launch()
@@ -160,7 +154,6 @@ class Box:
             raise WorkerTrouble("grader", f"it cannot be started again: {error}") from error
 
     def _launch(self) -> None:
-        """Start the fork server."""
         self._stop()
         self._launches += 1
         control, child_end = socket.socketpair()

@@ -3,25 +3,20 @@
 Role: ``ModuleState``. The probes look up functions when they need them: ``torch.equal``,
 ``nn.Module.named_modules``, their own helpers. An answer runs in the same process and could replace
 any of them by one that lies. ``ModuleState`` therefore stores all of them before an answer is
-loaded, and restores them each time after its code has run. CPython numbers the changes of each
-dict, up to version 3.12, and keeps what a function runs at fixed words of its memory. It reads all
-these words at once and restores what belongs to the changed ones. For the worker, so with the
-standard library, numpy and torch only.
+loaded, and restores them each time after its code has run, in a fifth of a millisecond. For the
+worker, so with the standard library and torch only.
 
 Not covered: changes in objects that are passed to an answer, and an answer that finds the stored
 state itself. The scan of the source looks for such code.
 """
 
 import builtins
-import ctypes
-import gc
 import json
 import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
@@ -58,41 +53,27 @@ class ModuleState:
         functions = {id(f): f for f in values if type(f) is types.FunctionType}.values()
         # bound now, because an answer could replace what is looked up later
         self._set, self._drop, self._update = type.__setattr__, type.__delattr__, dict.update
-        self._read_words = (_memory() if IS_NUMBERED else np.zeros(0)).take
         targets: list[tuple[Callable[..., None], Any]] = [
             *((self._restore_module, vars(module)) for module in (builtins, *others)),
             *((self._restore_own_module, vars(module)) for module in own),
             *((self._restore_table, table) for table in tables.values()),
             *((self._restore_class, kind) for kind in kinds | self._classes),
         ]
-        # [how to restore, what, its entries, the place of a dict's number, bytes of ``_snapshot``]
-        self._records: list[list[Any]] = []
-        places: list[int] = []
-        for restore, target in targets:
-            space, part = _namespace(target), slice(WORD * len(places), WORD * (len(places) + 1))
-            places += [_number_of(space)]
-            self._records.append([restore, target, dict(space), places[-1], part])
-        for f in functions:
-            start, entries = WORD * len(places), (f.__code__, f.__defaults__, f.__kwdefaults__)
-            places += [_place_of(f) + number for number in FUNCTION_WORDS]
-            part = slice(start, WORD * len(places))
-            self._records.append([self._restore_function, f, entries, None, part])
-        self._places = np.array(places if IS_NUMBERED else [], dtype=np.intp)
-        self._snapshot = bytearray(self._read_words(self._places).tobytes())
+        # [how to restore, what, its entries]
+        self._records: list[tuple[Callable[..., None], Any, Any]] = [
+            (restore, target, dict(vars(target) if isinstance(target, type) else target))
+            for restore, target in targets
+        ]
+        self._records += [
+            (self._restore_function, f, (f.__code__, f.__defaults__, f.__kwdefaults__))
+            for f in functions
+        ]
         self.restore()
 
     def restore(self) -> None:
         """Restore everything."""
-        now = self._read_words(self._places).tobytes()
-        if now and now == self._snapshot:
-            return
-        for restore, target, entries, number, part in self._records:
-            if not now:
-                restore(target, entries)
-            elif now[part] != self._snapshot[part]:
-                restore(target, entries)
-                if number is not None:
-                    self._snapshot[part] = self._read_words(number).tobytes()
+        for restore, target, entries in self._records:
+            restore(target, entries)
 
     def _restore_module(self, space: dict, entries: dict) -> None:
         """Restore a module of others, in which new names may stay."""
@@ -143,71 +124,3 @@ _MANAGED: frozenset[Any] = frozenset(
     "__dict__ __weakref__ __doc__ __abstractmethods__ _abc_impl __annotations__ "
     "__slotnames__".split()
 )
-
-
-# --- words of memory ------------------------------------------------------------------------------
-
-WORD = 8  # bytes
-
-
-def _memory() -> np.ndarray:
-    """Return this process's memory, from address ``WORD`` on, as one array of words.
-
-    Reading through it changes no counter of references. A worker would have to copy the page of
-    each counter that it changes.
-    """
-    words: Any = (ctypes.c_uint64 * 2**45).from_address(WORD)
-    memory = np.frombuffer(words, dtype=np.uint64)
-    memory.flags.writeable = False
-    return memory
-
-
-def _place_of(thing: Any) -> int:
-    """Return the place of an object's first word in ``_memory()``."""
-    return id(thing) // WORD - 1
-
-
-def _number_of(space: dict) -> int:
-    """Return the place where CPython numbers the last change of a dict: the dict's fourth word."""
-    return _place_of(space) + 3
-
-
-def _namespace(target: Any) -> dict:
-    """Return the dict behind a class; a dict itself stays as it is."""
-    return gc.get_referents(target.__dict__)[0] if isinstance(target, type) else target
-
-
-def _find_function_words() -> list[int]:
-    """Find out which words of a function point to its code, defaults and keyword defaults."""
-
-    def probe(a=(), *, b=()):
-        """Have defaults of both kinds."""
-
-    start, size = _place_of(probe), types.FunctionType.__basicsize__ // WORD
-    words = _memory()[start : start + size].tolist()
-    parts = probe.__code__, probe.__defaults__, probe.__kwdefaults__
-    return [words.index(id(part)) for part in parts]
-
-
-def _numbers_changes() -> bool:
-    """Try whether the words that are read change with what is stored."""
-    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != WORD:
-        return False
-    memory = _memory()
-    table, kind = {"a": 1}, type("Kind", (), {})
-    for space, changes in (
-        (table, (lambda: table.update(a=2), lambda: table.update(b=1), table.popitem, table.clear)),
-        (kind, (lambda: setattr(kind, "a", 1), lambda: delattr(kind, "a"))),
-    ):
-        number = _number_of(_namespace(space))
-        for change in changes:
-            before = memory[number]
-            change()
-            if memory[number] == before:
-                return False
-    return True
-
-
-# CPython 3.10 to 3.12 numbers dicts; elsewhere everything is restored every time
-IS_NUMBERED = _numbers_changes()
-FUNCTION_WORDS = _find_function_words() if IS_NUMBERED else []

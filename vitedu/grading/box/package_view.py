@@ -7,39 +7,27 @@ mistakes are never sent.
 """
 
 import ast
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from vitedu import __version__, exercises
 from vitedu.course.parsing import parse
 from vitedu.course.references import defined_names, module_source
+from vitedu.grading.intake.statements import split_import
 
 # the files that a worker needs: no reference, expected value or mistake; ``isolation`` adds its own
-BASE_FILES = (
-    "checks/__init__.py",
-    "checks/accelerator.py",
-    "checks/answers.py",
-    "checks/arguments.py",
-    "checks/case.py",
-    "checks/drivers.py",
-    "checks/errors.py",
-    "checks/limits.py",
-    "checks/observation.py",
-    "checks/observe.py",
-    "checks/operations.py",
-    "checks/second_call.py",
-    "checks/settings.py",
-    "grading/__init__.py",
-    "grading/box/__init__.py",
-    "grading/box/module_state.py",
-    "grading/box/names.py",
-    "grading/box/visible_modules.py",
-    "grading/box/worker.py",
-    "grading/transport/__init__.py",
-    "grading/transport/messages.py",
-    "grading/transport/wire.py",
-)
+BASE_FILES = [
+    f"{name}.py"
+    for name in (
+        "checks/__init__ checks/accelerator checks/answers checks/arguments checks/case "
+        "checks/drivers checks/errors checks/limits checks/observation checks/observe "
+        "checks/operations checks/second_call checks/settings grading/__init__ "
+        "grading/box/__init__ grading/box/module_state grading/box/names "
+        "grading/box/visible_modules grading/box/worker grading/transport/__init__ "
+        "grading/transport/messages grading/transport/wire"
+    ).split()
+]
 
 PACKAGE_STUB = '''"""vitedu where an answer is graded: checks hand the answer on and say nothing."""
 
@@ -99,84 +87,59 @@ def visible_sources(exercise_id: str) -> dict[str, str]:
     """Return the chapter modules as an answer to one exercise may see them.
 
     Returns:
-        Full module name -> source, without the references of this exercise and all later ones.
+        Full module name -> source, without the references of this exercise and all later ones, and
+        without what uses them.
     """
     known = {exercise.id for exercise in earlier_exercises(exercise_id)}
-    hidden: dict[str, set[str]] = {}
-    for exercise in exercises.EXERCISES:
-        names = hidden.setdefault(exercise.module, set())
-        if exercise.id not in known:
-            names.add(exercise.id)
-    sources: dict[str, str] = {}
-    for module in list(hidden):
-        _add_module(module, hidden, sources)
-    return sources
+    hidden = {(each.module, each.id) for each in exercises.EXERCISES if each.id not in known}
+    size = 0
+    while size < len(hidden):  # what is lost may be used by others
+        size = len(hidden)
+        for statements in _split_modules().values():
+            hidden.update(*(each.binds for each in statements if each.names & hidden))
+    return {
+        module: "\n".join(each.text for each in statements if not each.names & hidden)
+        for module, statements in _split_modules().items()
+    }
 
 
-@dataclass(frozen=True)
-class _Statement:
-    """One top-level statement of a module, with what decides whether it may be seen."""
+class _Statement(NamedTuple):
+    """One top-level statement of a module, or one name of an import. A name is (module, name)."""
 
     text: str  # without annotations of functions
-    defines: frozenset[str]
-    names: frozenset[str]  # names that it uses, except in annotations
-    imports: tuple[tuple[str, str, str], ...]  # (module, name, as) of each "from ... import" in it
-    is_import: bool  # it is such an import, so it can lose some names and stay
+    binds: set[tuple[str, str]]
+    names: set[tuple[str, str]]  # that it binds, uses or imports, except in annotations
 
 
 @cache
-def _split_module(module: str) -> list[_Statement]:
-    """Split a module into statements, once for all exercises."""
-    return [_read_statement(node) for node in parse(module_source(module)).body]
+def _split_modules() -> dict[str, list[_Statement]]:
+    """Split the modules of the exercises, and all that they import, into statements."""
+    modules: dict[str, list[_Statement]] = {}
+    work = [exercise.module for exercise in exercises.EXERCISES]
+    while work:
+        module = work.pop()
+        if module.startswith("vitedu.") and module not in modules:
+            nodes = [
+                part for node in parse(module_source(module)).body for part in split_import(node)
+            ]
+            modules[module] = [_read_statement(node, module) for node in nodes]
+            inner = [part for node in nodes for part in ast.walk(node)]
+            work += [part.module or "" for part in inner if isinstance(part, ast.ImportFrom)]
+    return modules
 
 
-def _read_statement(node: ast.stmt) -> _Statement:
-    unused, parts = set(), list(ast.walk(node))
-    for function in [part for part in parts if isinstance(part, ast.FunctionDef)]:
-        arguments = [part for part in ast.walk(function.args) if isinstance(part, ast.arg)]
-        hints = [function.returns, *(argument.annotation for argument in arguments)]
-        unused |= {id(part) for hint in hints if hint is not None for part in ast.walk(hint)}
-        function.returns = None
-        for argument in arguments:
-            argument.annotation = None
-    imports = [part for part in parts if isinstance(part, ast.ImportFrom)]
-    return _Statement(
-        ast.unparse(node),
-        frozenset(defined_names(node)),
-        frozenset(p.id for p in parts if isinstance(p, ast.Name) and id(p) not in unused),
-        tuple((i.module or "", a.name, a.asname or a.name) for i in imports for a in i.names),
-        isinstance(node, ast.ImportFrom),
-    )
-
-
-def _add_module(module: str, hidden: dict[str, set[str]], sources: dict[str, str]) -> None:
-    """Add a module to ``sources`` after those that it imports; add what it lost to ``hidden``."""
-    if module in sources:
-        return
-    sources[module] = ""  # marks it as begun, for circular imports
-    statements = _split_module(module)
-    for origin in [origin for statement in statements for origin, _, _ in statement.imports]:
-        if origin.startswith("vitedu."):
-            _add_module(origin, hidden, sources)
-    lost, old_count = hidden.setdefault(module, set()), -1
-    while len(lost) > old_count:  # a removed statement may define names that others use
-        old_count = len(lost)
-        statements = [part for statement in statements if (part := _trim(statement, lost, hidden))]
-    sources[module] = "\n".join(statement.text for statement in statements)
-
-
-def _trim(statement: _Statement, lost: set[str], hidden: dict[str, set[str]]) -> _Statement | None:
-    """Return what may be seen of a statement, or None; add the names that are lost to ``lost``."""
-    missing = [one for one in statement.imports if one[1] in hidden.get(one[0], ())]
-    if statement.is_import and missing:
-        lost |= {known_as for _, _, known_as in missing}
-        rest = tuple(one for one in statement.imports if one not in missing)
-        names = ", ".join(
-            name if name == other else f"{name} as {other}" for _, name, other in rest
-        )
-        text = f"from {statement.imports[0][0]} import {names}"
-        return replace(statement, text=text, imports=rest) if rest else None
-    if missing or not lost.isdisjoint(statement.defines | statement.names):
-        lost |= statement.defines
-        return None
-    return statement
+def _read_statement(node: ast.stmt, module: str) -> _Statement:
+    for part in ast.walk(node):
+        if isinstance(part, ast.FunctionDef):
+            part.returns = None
+        elif isinstance(part, ast.arg):
+            part.annotation = None
+    binds, names = {(module, name) for name in defined_names(node)}, set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            names.add((module, part.id))
+        elif isinstance(part, ast.ImportFrom):
+            names |= {(part.module or "", alias.name) for alias in part.names}
+    if isinstance(node, ast.ImportFrom):
+        binds = {(module, alias.asname or alias.name) for alias in node.names}
+    return _Statement(ast.unparse(node), binds, names | binds)

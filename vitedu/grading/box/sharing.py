@@ -12,15 +12,16 @@ most two processes wait at a time. They keep whatever memory an answer has left 
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from typing import Any
 
-from vitedu.grading.box.protocol import AnyBox, AnyWorker
+from vitedu.grading.box.conversation import Worker
 
 
 class SharedBox:
     """A box for one submission, as a context manager that ends the shared processes.
 
-    It is an ``AnyBox`` with one more method, ``repeat``. Only one thread may use it at a time.
+    It is the box that it is given, with one more method. Only one thread may use it at a time.
 
     Attributes:
         is_shared: False after an answer behaved differently in a shared run than alone.
@@ -28,11 +29,12 @@ class SharedBox:
 
     is_shared = True
 
-    def __init__(self, box: AnyBox):
+    def __init__(self, box: Any):
         self._box = box
-        self._idle: dict[int, AnyWorker] = {}
-        self.level, self.limits = box.level, box.limits
-        self.events = getattr(box, "events", [])
+        self._idle: dict[int, Worker] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._box, name)
 
     def __enter__(self) -> "SharedBox":
         return self
@@ -42,16 +44,8 @@ class SharedBox:
             worker.__exit__(None, None, None)
         self._idle.clear()
 
-    def worker(self) -> AnyWorker:
-        """Start a fresh worker; see ``AnyBox``."""
-        return self._box.worker()
-
-    def open_separate(self) -> AbstractContextManager[AnyBox]:
-        """Open a box for one answer; see ``AnyBox``."""
-        return self._box.open_separate()
-
     @contextmanager
-    def lend_worker(self, number: int) -> Iterator[AnyWorker]:
+    def lend_worker(self, number: int) -> Iterator[Worker]:
         """Lend the shared worker for the run of this number; end it after an error."""
         worker = self._idle.pop(number, None) or self._box.worker().__enter__()
         try:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 
-class _SourceFinder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+class _SourceFinder(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
     """Finds and loads modules from a dict of sources."""
 
     def __init__(self, sources: dict[str, str]):
@@ -22,17 +22,14 @@ class _SourceFinder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         """Find a module by its full name."""
         if fullname not in self.sources:
             return None
-        return importlib.machinery.ModuleSpec(fullname, self, origin=self._file(fullname))
+        return importlib.machinery.ModuleSpec(fullname, self, origin=self.get_filename(fullname))
 
     def get_source(self, fullname):
         """Return a module's text, which error messages show as well."""
         return self.sources[fullname]
 
-    def get_code(self, fullname):
-        """Compile a module under a file name of the package, unlike the student's code."""
-        return self.source_to_code(self.sources[fullname], self._file(fullname))
-
-    def _file(self, fullname: str) -> str:
+    def get_filename(self, fullname: str) -> str:
+        """Name a file of the package, unlike those of the student's code."""
         return str(self.folder.joinpath(*fullname.split(".")[1:]).with_suffix(".py"))
 
 

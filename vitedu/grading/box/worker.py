@@ -53,9 +53,8 @@ from vitedu.grading.box.visible_modules import install
 from vitedu.grading.transport.messages import (
     LoadResult,
     read_case,
-    write_answer_info,
     write_case,
-    write_load_result,
+    write_fields,
     write_observation,
     write_plain,
 )
@@ -220,11 +219,11 @@ class Session:
             failures=tuple(failures),
             printed=sink.head,
         )
-        return write_load_result(loaded), []
+        return write_fields(loaded), []
 
     def _look(self, request: dict, tensors: list) -> tuple[dict, list]:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
-        return write_answer_info(self._require_answer().info(calls)), []
+        return write_fields(self._require_answer().info(calls)), []
 
     def _observe(self, request: dict, tensors: list) -> tuple[dict, list]:
         self.forbidden_calls.clear()
@@ -381,7 +380,6 @@ def _make_permanent(library: torch.library.Library) -> None:
 
 
 def _read_program(request: dict) -> Program:
-    """Make the notebooks of a request, of which nothing has run."""
     spaces = {
         name: {place: Statement(*statement) for place, statement in statements}
         for name, statements in request["spaces"]

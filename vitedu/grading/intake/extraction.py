@@ -69,8 +69,6 @@ class Extraction:
 
 @dataclass
 class _Definition:
-    """A statement that defines an exercise."""
-
     file: "_File"
     cell: int  # index
     space: str
@@ -113,7 +111,6 @@ class _File:
         self.chapters = self._find_chapters()
 
     def _add(self, number: int, cell: Cell, parsed: ParsedCell, spaces: dict) -> None:
-        """Add the statements of a cell to its space."""
         space = parsed.module or self.space
         statements = spaces.setdefault(space, {})
         first = len(statements)
@@ -255,7 +252,6 @@ def _find_answers(
     unreadable: dict[str, str],
     ids: Iterable[str] = BY_ID,
 ) -> None:
-    """Add the answers to ``result``, or why there are none."""
     index = _Index(spaces)
     start = time.thread_time()
     bound = set().union(*(file.bound for file in files))
@@ -424,7 +420,6 @@ def _explain_absence(
     unreadable: dict[str, str],
     present: set[str],
 ) -> tuple[str, str]:
-    """Say why an exercise has no answer."""
     words = f"def {exercise}(", f"class {exercise}(", f"class {exercise}:", f"{exercise} ="
     for file in files:
         for number, (cell, parsed) in enumerate(zip(file.cells, file.parsed, strict=True), 1):

@@ -16,7 +16,6 @@ from typing import Any, BinaryIO
 
 MAX_FILE = 256 * 2**20  # bytes; a larger file is not read
 MAX_CELLS = 5_000
-MAX_NAME = 200  # characters of a student's name
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,6 @@ class NotebookFile:
     """The content of a file, as far as it could be read."""
 
     cells: list[Cell] = field(default_factory=list)
-    metadata: dict[str, Any] = field(default_factory=dict)
     problem: str = ""  # why nothing could be read, with numbers
     oddities: list[str] = field(default_factory=list)  # faults that did not prevent reading
 
@@ -56,16 +54,6 @@ def read_notebook(path: Path) -> NotebookFile:
         return NotebookFile(problem=f"it cannot be opened: {error.strerror or error}")
     except ValueError as error:
         return NotebookFile(problem=f"it is no JSON: {str(error)[:200]}")
-
-
-def student_name(path: str) -> str:
-    """Return the name of a student that a notebook's metadata give; "" if there is none."""
-    metadata = read_notebook(Path(path)).metadata
-    own, authors = metadata.get("vitedu"), metadata.get("authors")
-    names = [own.get("student") if isinstance(own, dict) else None]
-    if isinstance(authors, list) and authors and isinstance(authors[0], dict):
-        names.append(authors[0].get("name"))
-    return next((name for each in names if (name := _word(each)[:MAX_NAME].strip())), "")
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -126,8 +114,7 @@ def _read_cells(content: Any) -> NotebookFile:
         cells.append(Cell(_word(kind), source, _word(exercise)))
     if num_broken := len(raw_cells) - len(cells):
         oddities.append(f"{num_broken} cells are malformed and left out")
-    metadata = content.get("metadata")
-    return NotebookFile(cells, metadata if isinstance(metadata, dict) else {}, "", oddities)
+    return NotebookFile(cells, "", oddities)
 
 
 def _word(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from vitedu.exercises import EXERCISES
 from vitedu.grading.box.names import Statement
 from vitedu.grading.grades import Answer, Flag, Program, Submission
-from vitedu.grading.intake import reader, scan
+from vitedu.grading.intake import reader
 from vitedu.grading.intake.extraction import Extraction, extract
 from vitedu.grading.intake.similarity import token_runs
 from vitedu.grading.intake.submissions import notebook_of
@@ -23,10 +23,8 @@ def read_submission(submission: Submission) -> Extraction:
     Raises:
         RuntimeError: a fault of the grader, with the lines of the other process.
     """
-    names = {exercise.id: scan.checker_names(exercise.id) for exercise in EXERCISES}
-    data = {"submission": pack_submission(submission), "names": names}
     try:
-        return unpack_extraction(reader.call(extract_plain, data))
+        return unpack_extraction(reader.call(extract_plain, asdict(submission)))
     except reader.ReaderDied as death:
         words = f"reading what was handed in {death}"
         notebooks = {notebook_of(path.name) for path in submission.files} - {""}
@@ -36,8 +34,7 @@ def read_submission(submission: Submission) -> Extraction:
 
 def extract_plain(data: dict) -> dict:
     """Find the answers of a submission, as data for JSON, with what compares them."""
-    scan.NAMES.update(data["names"])
-    found = extract(unpack_submission(data["submission"]))
+    found = extract(unpack_submission(data))
     for exercise, answer in found.answers.items():
         found.answers[exercise] = replace(answer, runs=token_runs(answer))
     return pack_extraction(found)
@@ -46,13 +43,8 @@ def extract_plain(data: dict) -> dict:
 # --- as plain data -------------------------------------------------------------------------------
 
 
-def pack_submission(submission: Submission) -> dict:
-    """Write a submission as data for JSON."""
-    return asdict(submission) | {"files": [str(path) for path in submission.files]}
-
-
 def unpack_submission(data: dict) -> Submission:
-    """Read what ``pack_submission`` wrote."""
+    """Read a submission from its fields, of which the paths are texts."""
     files, flags = tuple(map(Path, data["files"])), tuple(Flag(**f) for f in data["flags"])
     return Submission(**data | {"files": files, "flags": flags})
 

@@ -1,23 +1,26 @@
 """Flag nearly equal answers in a class, for a person to look at. Points do not change.
 
-Role: ``token_runs`` reads an answer as the set of its runs of ``RUN`` consecutive tokens, without
-names; ``reading`` calls it. ``compare_class`` compares these numbers and no text. Runs of the
-reference do not count, because they belong to the course's skeleton or are obvious. Runs that more
-than ``COMMON_SHARE`` of the class wrote do not count either. Pairs are found through the runs that
-they share, so that not every pair is compared.
+Role: ``split_tokens`` removes what an author chooses freely: names, comments, layout, type hints.
+``token_runs`` reads an answer as the set of its runs of ``RUN`` tokens; ``compare_class`` compares
+these numbers and no text. Runs of the reference do not count, because they belong to the course's
+skeleton or are obvious. Runs that more than ``COMMON_SHARE`` of the class wrote do not count
+either. Pairs are found through the runs that they share, so that not every pair is compared.
 
 Reference: Schleimer, Wilkerson and Aiken 2003, "Winnowing". Here all runs are kept, because classes
 are small.
 """
 
+import ast
+import builtins
 import hashlib
+import re
 from collections import Counter, defaultdict
-from functools import cache
+from functools import cache, lru_cache
 
+from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
 from vitedu.grading.grades import Answer, Flag
-from vitedu.grading.intake.normal_form import find_definition, split_tokens
 from vitedu.grading.intake.statements import is_stub
 
 RUN = 6  # tokens in a run
@@ -27,6 +30,9 @@ COMMON_SHARE = 0.1  # a run that a larger share of the class wrote does not coun
 MAX_WRITERS = 4  # in a small class, a run counts if at most so many students wrote it
 MAX_RUNS = 5_000  # of an answer; a long reference has 300
 PARTNERS = 5  # the most partners named in a flag
+# the names that stay; all others are the author's
+FIXED = {*dir(builtins), "torch", "nn", "F", "math", "np", "einops", "rearrange", "einsum", "self"}
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]]:
@@ -72,15 +78,30 @@ def token_runs(answer: Answer) -> tuple[int, ...]:
     A stub has none. Of a very long answer, the ``MAX_RUNS`` lowest numbers stand for all: they are
     the same in a copy.
     """
-    source, exercise = answer.source, answer.exercise
+    runs = _split_runs(split_tokens(answer.source, answer.exercise))
+    return tuple(sorted(runs - _reference_runs(answer.exercise))[:MAX_RUNS])
+
+
+@lru_cache(256)
+def split_tokens(source: str, name: str) -> list[str]:
+    """Split the last definition of a name into tokens, with one token for the author's names.
+
+    There are none of a stub, or where nothing defines the name or the text is no Python.
+
+    Example:
+        >>> split_tokens("total = first.sum(dim=1)", "total")
+        ['v', '=', 'v', '.', 'sum', '(', 'dim', '=', '1', ')']
+    """
+    tokens = []
     try:
-        node = find_definition(source, exercise)
-        if node is None or is_stub(node):
-            return ()
-        runs = _split_runs(split_tokens(source, exercise)) - _reference_runs(exercise)
+        for node in parse(source).body:
+            targets = {t.id for t in getattr(node, "targets", []) if isinstance(t, ast.Name)}
+            if name in targets | {getattr(node, "name", None)}:
+                text = "" if is_stub(node) else ast.unparse(_Normaliser().visit(node))
+                tokens = _TOKEN.findall(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    return tuple(sorted(runs)[:MAX_RUNS])
+        return []
+    return tokens
 
 
 def _split_runs(words: list[str]) -> frozenset[int]:
@@ -95,7 +116,6 @@ def _reference_runs(exercise: str) -> frozenset[int]:
 
 
 def _drop_common(sets: dict[str, frozenset]) -> dict[str, frozenset]:
-    """Drop the runs that many students wrote."""
     count = Counter(run for own in sets.values() for run in own)
     most = max(MAX_WRITERS, COMMON_SHARE * len(sets))
     common = {run for run, number in count.items() if number > most}
@@ -120,3 +140,32 @@ def _find_pairs(sets: dict[str, frozenset]):
 
 def _identity_note(one: Answer, other: Answer) -> str:
     return " to the letter" if one.source.strip() == other.source.strip() else ""
+
+
+class _Normaliser(ast.NodeTransformer):
+    """Renames names and drops docstrings and types. Attributes and keywords stay: torch's names."""
+
+    def visit_Name(self, node):
+        node.id = node.id if node.id in FIXED else "v"
+        return node
+
+    def visit_arg(self, node):
+        node.arg, node.annotation = node.arg if node.arg in FIXED else "v", None
+        return node
+
+    def visit_AnnAssign(self, node):
+        self.generic_visit(node)
+        if node.value is None:
+            return None
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+    def visit_FunctionDef(self, node):
+        node.returns = None
+        return self.visit_ClassDef(node)
+
+    def visit_ClassDef(self, node):
+        first = node.body[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            node.body = node.body[1:] or [ast.Pass()]
+        self.generic_visit(node)
+        return node

@@ -96,7 +96,7 @@ def parse_cell(source: str, cell: int = 1, budget: int = MAX_SOURCE) -> ParsedCe
         result.lines = lines
         texts = _Texts(lines)
         for node in tree.body:
-            for part in _split_import(node):
+            for part in split_import(node):
                 result.statements.append(_read_statement(part, cell, texts, result))
                 result.nodes.append(part)
                 result.touches += [set()] if len(result.touches) < len(result.nodes) else []
@@ -122,8 +122,6 @@ def _parse_lines(lines: list[str], result: ParsedCell, tries: int) -> ast.Module
 
 
 class _Texts:
-    """Cuts statements out of the lines of a cell."""
-
     def __init__(self, lines: list[str]):
         self.lines = lines
         self.encoded: dict[int, bytes] = {}
@@ -149,7 +147,7 @@ class _Texts:
         return line[start:end].decode()
 
 
-def _split_import(node: ast.stmt) -> list[ast.stmt]:
+def split_import(node: ast.stmt) -> list[ast.stmt]:
     """Split an import of several names, so that a missing one does not affect the others."""
     if not isinstance(node, ast.Import | ast.ImportFrom) or len(node.names) == 1:
         return [node]

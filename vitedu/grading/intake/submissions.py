@@ -1,8 +1,8 @@
 """Turn a folder of returned work into one submission for each student.
 
 Role: reads the names of files and folders. It recognises plain files, a folder for each student, a
-folder for each assignment, the downloads of Moodle and Canvas, and nbgrader's ``submitted/``. Only
-the rule ``metadata`` reads inside a notebook; ``extraction`` reads the answers.
+folder for each assignment, the downloads of Moodle and Canvas, and nbgrader's ``submitted/``.
+``extraction`` reads the answers.
 
 Nothing is lost silently. Archives, empty folders, links and other files become flags of their
 student or, if they belong to none, problems of the folder. Archives are not unpacked, and symbolic
@@ -19,16 +19,13 @@ import stat
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vitedu.exercises import EXERCISES
 from vitedu.grading.grades import Flag, Submission
-from vitedu.grading.intake import reader
-from vitedu.grading.intake.notebook_file import student_name
 
-STUDENT_FROM = ("auto", "file", "folder", "moodle", "canvas", "metadata")
+STUDENT_FROM = ("auto", "file", "folder", "moodle", "canvas")
 MAX_NOTEBOOKS = 40  # of one student; only the newest are taken
 MAX_DEPTH = 12  # nested folders
 
@@ -101,9 +98,8 @@ def find_submissions(folder: Path, student_from: str = "auto") -> Intake:
     Args:
         folder: of returned work.
         student_from: what names a student: ``file`` or the top ``folder``, the names that
-            ``moodle`` or ``canvas`` give, the notebook's ``metadata`` (``vitedu.student``, else the
-            first of ``authors``), or ``auto``, which tries moodle, canvas, folder and file. A name
-            that does not fit the rule is read as folder or file.
+            ``moodle`` or ``canvas`` give, or ``auto``, which tries moodle, canvas, folder and file.
+            A name that does not fit the rule is read as folder or file.
 
     Returns:
         Submissions and problems. Files are oldest first. A student without usable files has flags
@@ -230,8 +226,6 @@ def _find_owner(
     canvas = rule == "canvas" or (rule == "auto" and canvas and len(parts) == 1)
     if canvas and (owner := _find_canvas_owner(entry.name)):
         return owner
-    if rule == "metadata" and (name := _read_metadata_name(entry)):
-        return _Owner(("metadata", name, "", ()), name)
     in_folder = len(parts) > 1 or entry.kind in ("empty", "deep", "closed")
     if in_folder and rule != "file":
         name, parent = clean_name(parts[0]), entry.parts[: len(entry.parts) - len(parts)]
@@ -268,14 +262,6 @@ def _find_canvas_owner(name: str) -> _Owner | None:
     late = bool(match["late"] or match["late2"])
     identity = {"canvas_id": number} | ({"name": label} if match["name"] else {})
     return _Owner(("canvas", number, "", ()), label, identity, late)
-
-
-def _read_metadata_name(entry: _Entry) -> str:
-    name = ""
-    if entry.kind == "file" and is_notebook(entry.name):
-        with suppress(RuntimeError):  # what ends its reading is told when answers are read
-            name = reader.call(student_name, str(entry.path))
-    return clean_name(name) if name.strip() else ""
 
 
 def _group_by_student(entries: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
@@ -366,7 +352,6 @@ def _build_submission(owned: list[tuple[_Entry, _Owner]], owner: _Owner) -> tupl
 
 
 def _flag_duplicates(usable: list[_Entry]) -> list[Flag]:
-    """Flag files that claim to be the same notebook."""
     claims = defaultdict(list)
     for entry in usable:
         claims[notebook_of(entry.name) or _strip_endings(entry.name)].append(entry.label)
@@ -381,7 +366,6 @@ def _flag_duplicates(usable: list[_Entry]) -> list[Flag]:
 
 
 def _flag_unusable(entry: _Entry) -> Flag:
-    """Say why an entry cannot be used."""
     if entry.kind == "file" and entry.name.casefold().endswith(_ARCHIVES):
         return Flag("archive", f"{entry.label} is an archive; unpack it and grade again")
     words = {

@@ -29,7 +29,6 @@ IF_POINTS = {"like_reference", "undecided"}  # shown only if the answer earned p
 FLAG_LABELS = {
     "similar": "nearly the same answers as somebody else's",
     "like_reference": "the published reference, names and layout aside",
-    "forbidden_name": "names what the exercise forbids",
     "dangerous": "reaches for what no answer needs",
     "unstable": "differs between runs",
     "late": "handed in late",

@@ -17,7 +17,7 @@ from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Exercis
 from vitedu.grading.grades import SubmissionGrade as Grade
 from vitedu.grading.pages.skeleton import grade_kind, number, render
 
-# label of a line in a report -> its label on the page; the labels of drawings are not changed
+# label of a line in a report -> its label on the page; all others stay
 LABELS = {
     "proved": "what this proves",
     "expected": "what should hold",
@@ -25,9 +25,6 @@ LABELS = {
     "why": "why it matters",
     "try": "next step",
     "case": "on this input",
-    "also": "also",
-    "remark": "remark",
-    "note": "note",
 }
 PROSE = {"why", "try", "also", "note", "remark"}  # the other lines are aligned text, shown as code
 # not shown: the seed would reveal the inputs, and the parts that hold stand below

@@ -7,17 +7,19 @@ content is still not trusted, because student code ran in the process that wrote
 standard library, numpy and torch only.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, is_dataclass
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import torch
 
-from vitedu.checks.answers import AnswerInfo, PlainValue
+from vitedu.checks.answers import PlainValue
 from vitedu.checks.arguments import RECIPES
 from vitedu.checks.case import Case
-from vitedu.checks.errors import DeviceMismatch, RaisedError
-from vitedu.checks.observation import Observation, Parameters
+from vitedu.checks.errors import RaisedError
+from vitedu.checks.observation import Observation
 from vitedu.grading.transport.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
 
 # The fields of a case that a worker gets. What decides stays here: the part, the expected error,
@@ -28,6 +30,11 @@ CASE_FIELDS = (
 )
 # the most characters of each kind of text; a fact may list all parameters of a model
 WORD, NAME, TEXT, FACT = 60, 200, 600, 8000
+# field -> the most characters of its texts; of all others NAME
+LIMITS = dict.fromkeys(("kind", "kinds"), WORD)
+LIMITS |= dict.fromkeys(("signature", "message", "printed", "failures"), TEXT)
+LIMITS |= dict.fromkeys(("types", "devices", "facts", "effects", "gradient_error"), FACT)
+MAX_NUMBER = 10**6  # of seconds, and of lines
 MAX_LIST = 512  # the most entries of a list
 MAX_OPERATIONS = 5000
 MAX_TOTAL = 6 * 2**20  # the most bytes of all arrays of an observation
@@ -35,7 +42,7 @@ MAX_TOTAL = 6 * 2**20  # the most bytes of all arrays of an observation
 _DEFAULTS = vars(Case(""))
 
 _GROUPS = ("arrays", "draws", "gradients")  # the fields of an observation that hold tensors
-_WORDS = ("types", "devices", "facts", "effects")  # the fields that map names to texts
+_NOT_SENT = {*_GROUPS, "snapshots", "is_read"}  # only the judge reads draws
 
 
 # --- cases --------------------------------------------------------------------------------------
@@ -61,21 +68,6 @@ def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
 # --- answers and values ------------------------------------------------------------------------
 
 
-def write_answer_info(info: AnswerInfo) -> dict:
-    """Write what an answer is."""
-    refusals = [refusal[:NAME] for refusal in info.refusals]
-    return {**vars(info), "signature": info.signature[:TEXT], "refusals": refusals}
-
-
-def read_answer_info(data: Any) -> AnswerInfo:
-    """Read what an answer is, as a worker sent it."""
-    readers: dict[str, Any] = dict.fromkeys(
-        ("is_empty", "is_class", "is_layer", "is_callable"), _flag
-    )
-    readers |= {"kind": _text(WORD), "signature": _text(TEXT), "refusals": _list(_text(NAME))}
-    return AnswerInfo(**_fields(data, readers))
-
-
 def write_plain(plain: PlainValue) -> dict:
     """Write a value; one that no frame can carry becomes unknown."""
     try:
@@ -83,13 +75,6 @@ def write_plain(plain: PlainValue) -> dict:
     except WireError:
         return write_plain(PlainValue(kind=f"{plain.kind}, too large to be read", is_known=False))
     return {**vars(plain), "value": value}
-
-
-def read_plain(data: Any) -> PlainValue:
-    """Read a value that a worker sent: numbers, strings, booleans and tuples of them."""
-    readers: dict[str, Any] = {"is_empty": _flag, "is_known": _flag, "kind": _text(WORD)}
-    readers["value"] = lambda value: _short(Reader().read(value))
-    return PlainValue(**_fields(data, readers))
 
 
 def _short(value: Any) -> Any:
@@ -102,9 +87,6 @@ def _short(value: Any) -> Any:
     raise WireError(f"a {type(value).__name__} of this size is no value of an exercise.")
 
 
-# --- loading and errors -------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class LoadResult:
     """The result of executing an answer's code."""
@@ -115,49 +97,6 @@ class LoadResult:
     # failed statements of the support: (names that they would bind, why, module imported from)
     failures: tuple[tuple[tuple[str, ...], str, str], ...] = ()
     printed: str = ""
-
-
-def write_load_result(result: LoadResult) -> dict:
-    """Write the result of executing an answer's code."""
-    failures = [[list(names)[:MAX_LIST], *rest] for names, *rest in result.failures[:MAX_LIST]]
-    return {**vars(result), "trouble": write_trouble(result.trouble), "failures": failures}
-
-
-def read_load_result(data: Any) -> LoadResult:
-    """Read a ``LoadResult`` that a worker sent."""
-    readers: dict[str, Any] = {"is_defined": _flag, "timed_out": _flag, "trouble": read_trouble}
-    readers["failures"] = _list(_tuple(_list(_text(NAME)), _text(TEXT), _text(NAME)))
-    return LoadResult(**_fields(data, {**readers, "printed": _text(TEXT)}))
-
-
-def write_trouble(error: RaisedError | None) -> dict | None:
-    """Write an error, or None."""
-    if error is None:
-        return None
-    location, mismatch = error.location and list(error.location), error.device_mismatch.value
-    changes = {"kinds": list(error.kinds), "location": location, "device_mismatch": mismatch}
-    return {**vars(error), **changes}
-
-
-def read_trouble(data: Any) -> RaisedError | None:
-    """Read an error, or None."""
-    if data is None:
-        return None
-    readers: dict[str, Any] = {
-        "kind": _text(WORD),
-        "kinds": _list(_text(WORD), 50),
-        "message": _text(TEXT),
-    }
-    place = _tuple(lambda line: int(_number(line, 10**6, int)), _text(NAME))
-    readers |= {"location": lambda data: data if data is None else place(data)}
-    readers |= {"raised_by_student": _flag, "device_mismatch": _device_mismatch}
-    return RaisedError(**_fields(data, readers))
-
-
-def _device_mismatch(data: Any) -> DeviceMismatch:
-    if data not in [kind.value for kind in DeviceMismatch]:
-        raise WireError("there is no such clash of devices.")
-    return DeviceMismatch(data)
 
 
 # --- observations -------------------------------------------------------------------------------
@@ -179,20 +118,9 @@ def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
                 words = str(array.dtype) if is_rare else f"shape {tuple(array.shape)}"
                 types[name] = f"tensor of {words}"
     data = {
-        **{kind: [list(pair) for pair in getattr(seen, kind).items()] for kind in _WORDS},
-        "tensors": names,
-        "types": [list(pair) for pair in types.items()],
-        "parameters": {kind: list(who) for kind, who in vars(seen.parameters).items()},
-        "modified": list(seen.modified),
-        "detached": seen.detached,
-        "gradient_error": seen.gradient_error,
-        "seconds": seen.seconds,
-        "error": write_trouble(seen.error),
-        "operations": sorted(seen.operations)[:MAX_OPERATIONS],
-        "printed": seen.printed,
-        "undecided": seen.undecided,
+        name: write_fields(value) for name, value in vars(seen).items() if name not in _NOT_SENT
     }
-    return data, tensors
+    return {**data, "types": write_fields(types), "tensors": names}, tensors
 
 
 def read_observations(data: Any, tensors: list[torch.Tensor], limit: int) -> list[Observation]:
@@ -209,78 +137,80 @@ def read_observations(data: Any, tensors: list[torch.Tensor], limit: int) -> lis
 
 
 def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
-    """Read an observation that a worker sent. ``is_read`` is not sent: only the judge sets it."""
-    seen = _fields(data, _OBSERVATION)
-    names = seen.pop("tensors")
+    """Read an observation that a worker sent."""
+    if not isinstance(data, dict):
+        raise WireError("an observation has fields.")
+    names = read_fields(tuple[tuple[str, str], ...], data.get("tensors"))
+    seen = read_fields(Observation, {name: data[name] for name in data if name != "tensors"})
     if len(names) != len(tensors) or len(set(names)) != len(names):
         raise WireError(f"{len(names)} names for {len(tensors)} arrays.")
     if any(x.numel() * x.element_size() > MAX_ARRAY for x in tensors):
         raise WireError(f"an array has at most {MAX_ARRAY} bytes.")
-    groups: dict[str, Any] = {group: {} for group in _GROUPS}
     for (group, name), tensor in zip(names, tensors, strict=True):
-        if group not in groups:
+        if group not in _GROUPS:
             raise WireError(f"there is no such group of tensors: {group[:WORD]!r}.")
-        groups[group][name] = tensor
-    return Observation(**{**seen, **{key: dict(seen[key]) for key in _WORDS}}, **groups)
+        getattr(seen, group)[name] = tensor
+    return seen
 
 
-# --- strict reading: each returns a value of the right type or raises ``WireError`` -------------
+# --- fields -------------------------------------------------------------------------------------
 
 
-def _fields(data: Any, readers: dict[str, Callable[[Any], Any]]) -> dict[str, Any]:
-    if not isinstance(data, dict) or set(data) != set(readers):
-        raise WireError(f"expected the keys {', '.join(sorted(readers))}.")
-    return {key: read(data[key]) for key, read in readers.items()}
+def write_fields(value: Any) -> Any:
+    """Write an object of a dataclass as plain data; of long lists the beginning."""
+    if is_dataclass(value):
+        return {name: write_fields(each) for name, each in vars(value).items()}
+    if isinstance(value, dict):
+        return [list(pair) for pair in value.items()]
+    if isinstance(value, tuple | list):
+        return [write_fields(each) for each in value[:MAX_LIST]]
+    if isinstance(value, frozenset):
+        return sorted(value)[:MAX_OPERATIONS]
+    return value.value if isinstance(value, Enum) else value
 
 
-def _list(read: Callable[[Any], Any], limit: int = MAX_LIST) -> Callable[[Any], tuple]:
-    return lambda data: tuple(read(item) for item in _items(data, limit))
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return {name: hint for name, hint in get_type_hints(kind).items() if name not in _NOT_SENT}
 
 
-def _tuple(*readers: Callable[[Any], Any]) -> Callable[[Any], tuple]:
-    def read_all(data):
-        if len(_items(data, len(readers))) != len(readers):
-            raise WireError(f"expected a list of {len(readers)}.")
-        return tuple(read(item) for read, item in zip(readers, data, strict=True))
+def read_fields(hint: Any, data: Any, limit: int = NAME) -> Any:
+    """Read plain data as a value of exactly this type, such as ``LoadResult``.
 
-    return read_all
+    Texts are cut to ``limit`` characters, and those of fields to ``LIMITS``.
+    """
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = _hints(kind)
+        if not isinstance(data, dict) or set(data) != set(hints):
+            raise WireError(f"expected the keys {', '.join(sorted(hints))}.")
+        return kind(**{n: read_fields(h, data[n], LIMITS.get(n, NAME)) for n, h in hints.items()})
+    if kind is UnionType:
+        return None if data is None else read_fields(inner[0], data, limit)
+    if kind is dict:
+        pairs = read_fields(tuple[tuple[str, str], ...], data, limit)
+        return {name[:NAME]: text for name, text in pairs}
+    if kind is tuple and inner[-1] is not ...:
+        if len(_items(data, len(inner))) != len(inner):
+            raise WireError(f"expected a list of {len(inner)}.")
+        return tuple(read_fields(h, item, limit) for h, item in zip(inner, data, strict=True))
+    if kind in (tuple, frozenset):
+        items = _items(data, MAX_LIST if kind is tuple else MAX_OPERATIONS)
+        return kind(read_fields(inner[0], item, limit) for item in items)
+    if kind is str:
+        return clean(data, limit)
+    if kind is Any:
+        return _short(Reader().read(data))
+    if kind in (int, float) and type(data) in (int, kind) and 0 <= data < MAX_NUMBER:
+        return data
+    if kind is bool and type(data) is bool:
+        return data
+    if issubclass(kind, Enum) and data in [each.value for each in kind]:
+        return kind(data)
+    raise WireError(f"this is no {kind.__name__}.")
 
 
 def _items(data: Any, limit: int) -> list:
     if not isinstance(data, list) or len(data) > limit:
         raise WireError(f"expected a list of at most {limit}.")
     return data
-
-
-def _text(limit: int) -> Callable[[Any], str]:
-    return lambda data: clean(data, limit)
-
-
-def _flag(data: Any) -> bool:
-    if not isinstance(data, bool):
-        raise WireError("expected true or false.")
-    return data
-
-
-def _number(data: Any, limit: float, *types: type) -> float:
-    if type(data) not in types or not 0 <= data < limit:
-        raise WireError(f"expected a number below {limit:g}.")
-    return data
-
-
-_PAIRS = _list(_tuple(_text(NAME), _text(FACT)))
-_NAMES = _list(_text(NAME))
-_OPERATIONS = _list(_text(NAME), MAX_OPERATIONS)
-_PARAMETERS = dict.fromkeys([field.name for field in fields(Parameters)], _NAMES)
-_OBSERVATION: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("tensors", *_WORDS), _PAIRS),
-    "parameters": lambda data: Parameters(**_fields(data, _PARAMETERS)),
-    "modified": _NAMES,
-    "detached": _flag,
-    "gradient_error": _text(FACT),
-    "seconds": lambda data: _number(data, 1e6, int, float),
-    "error": read_trouble,
-    "operations": lambda data: frozenset(_OPERATIONS(data)),
-    "printed": _text(TEXT),
-    "undecided": _flag,
-}

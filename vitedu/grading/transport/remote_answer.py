@@ -15,16 +15,14 @@ from vitedu.checks.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
 from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
 from vitedu.exercises import find
+from vitedu.grading.box.conversation import Worker
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.package_view import earlier_exercises, visible_sources
-from vitedu.grading.box.protocol import AnyWorker
 from vitedu.grading.grades import Answer
 from vitedu.grading.transport.messages import (
     LoadResult,
-    read_answer_info,
-    read_load_result,
+    read_fields,
     read_observations,
-    read_plain,
     write_case,
 )
 from vitedu.grading.transport.wire import WireError, clean, is_full, pack, unpack
@@ -38,7 +36,7 @@ class RemoteAnswer:
 
     answer = None
 
-    def __init__(self, worker: AnyWorker, limits: Limits):
+    def __init__(self, worker: Worker, limits: Limits):
         self.worker, self.limits = worker, limits
         self.salt = secrets.token_hex(4)  # makes case names, which seed the generators, secret
         self.count, self.bytes_left = 0, MAX_BYTES
@@ -89,12 +87,12 @@ class RemoteAnswer:
             },
             seconds=self.limits.load_seconds,
         )
-        return read_load_result(head)
+        return read_fields(LoadResult, head)
 
     def info(self, calls: list[Call]) -> AnswerInfo:
         """Have the worker describe the answer, and whether its signature accepts these calls."""
         head, _ = self._ask({"do": "look", "calls": [[n, list(names)] for n, names in calls]})
-        return read_answer_info(head)
+        return read_fields(AnswerInfo, head)
 
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
         """Have the worker run cases on the answer, for at most ``seconds`` together.
@@ -132,7 +130,7 @@ class RemoteAnswer:
 
     def plain(self) -> PlainValue:
         """Have the worker send the answer as a plain value."""
-        return read_plain(self._ask({"do": "plain"})[0])
+        return read_fields(PlainValue, self._ask({"do": "plain"})[0])
 
     def _ask(self, request: dict, tensors=(), seconds: float = GRACE):
         nonce, start = secrets.token_hex(8), time.monotonic()
