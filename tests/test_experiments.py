@@ -146,7 +146,23 @@ def test_shipped_rows_are_those_of_the_live_numbers_or_none(calls, tmp_path, mon
     assert measured("x") == []
     for data, seed in (("shapes", 0), ("mine", 1)):
         run_experiment("x", tmp_path / "x.jsonl", profile=QUICK, seeds=[seed], data=data)
-    photographs = "ablations horizons without_one_part climb jigsaw thread".split()
+    photographs = load_data(limit=10, held_out=10)
+    assert {row.seed for row in measured("x")} == {0}
+    assert {row.seed for row in measured("x", "mine")} == {1}
+    with pytest.raises(ValueError) as refusal:
+        measured("x", photographs)
+    message = str(refusal.value)
+    assert "measurements of x were made on mine and shapes, not on cifar10. Measure" in message
+    assert 'alone: measured("x", "mine") or measured("x", "shapes").' in message
+    assert "vitedu bench experiments x" in message and "\n" not in message
+    experiments.find("x").DATA = "cifar10"  # the experiment moves on, the file does not
+    with pytest.raises(ValueError, match="made on mine and shapes, not on cifar10"):
+        measured("x")
+
+
+def test_all_shipped_rows_say_their_data():
+    """Photographs, tasks of their own, drawn shapes; no row without."""
+    photographs = "ablations horizons without_one_part climb jigsaw thread modern_block".split()
     photographs += ["less_data", "label_counts"]
     own = {"cue": "cells", "texture": "textures", **dict.fromkeys(photographs, "cifar10")}
     rows = [row for name in names() for row in measured(name)]

@@ -107,7 +107,9 @@ def test_block_that_drops_is_the_textbook_one_with_drop_path():
 
 
 def test_model_that_drops_numbers_drops_them_in_training_alone():
-    """Dropout at the end of each branch."""
+    """Dropout at the end of each branch; it has no parameters: a block of ViT-Ti keeps 444,864."""
+    tiny = DroppingBlock(192, 3, drop_rate=0.1)
+    assert sum(parameter.numel() for parameter in tiny.parameters()) == 444_864
     block = DroppingBlock(12, 3, drop_rate=0.5).train()
     branch = torch.ones(4, 5, 12)
     assert set(block.drop(branch).unique().tolist()) == {0.0, 2.0}

@@ -7,9 +7,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
+import nbformat
 import numpy as np
 import pytest
 import yaml
@@ -196,7 +197,7 @@ def test_readme_quotes_what_was_measured():
 def test_readme_gives_the_accuracy_of_models_that_come_along():
     """As their records have it."""
     records = shipped_models()
-    for name, _, _, accuracy in section("Trained models"):
+    for name, _, accuracy in section("Trained models"):
         assert accuracy == f"{records[name.strip('`')]['accuracy']:.2%}".replace("%", " %")
 
 
@@ -239,3 +240,18 @@ def test_figures_for_slides_are_made_as_written(tmp_path):
     words = [sys.executable, "-c", code]
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, timeout=250)
     assert len(list(tmp_path.glob("*.png"))) == 5
+
+
+def test_papers_have_one_author_and_a_year_that_fits():
+    """In notebooks and docstrings: ``Author et al. 2020 (arXiv 2010.11929)``, the same everywhere."""
+    words = r"([A-Z][\w'-]+)(?: et al\.| and [A-Z][\w'-]+)+ (20\d\d)[^()\[\]\d]*[(\[]{1,2}arXiv "
+    authors = defaultdict(set)
+    for file in [*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("vitedu/**/*.py")]:
+        text = file.read_text("utf-8")
+        if file.suffix == ".ipynb":
+            text = "\n".join(cell.source for cell in nbformat.reads(text, 4).cells)
+        for author, year, paper in re.findall(words + r"(\d{4}\.\d{5})", " ".join(text.split())):
+            authors[paper].add(author)
+            assert 2000 + int(paper[:2]) - 1 <= int(year) <= 2000 + int(paper[:2]) + 2, paper
+    assert authors["2010.11929"] == {"Dosovitskiy"} and len(authors) > 50
+    assert {paper: names for paper, names in authors.items() if len(names) > 1} == {}

@@ -10,7 +10,7 @@ share and none on all of it.
 
 Legend: B batch, C H W image, K classes.
 
-References: Mueller and Hutter 2021, TrivialAugment (arXiv 2103.10158); Zhang et al. 2018, mixup
+References: Müller and Hutter 2021, TrivialAugment (arXiv 2103.10158); Zhang et al. 2018, mixup
 (arXiv 1710.09412); Yun et al. 2019, CutMix (arXiv 1905.04899); Zhong et al. 2017, random erasing
 (arXiv 1708.04896).
 """
