@@ -280,13 +280,17 @@ def test_frozen_features_are_measured_for_each_number_of_labels():
 
 
 def test_rows_say_what_the_notebook_says():
-    """Shifts help, features without labels beat pixels and an untrained model in every seed."""
+    """Views and mixing help; features without labels beat pixels, in every seed by far."""
     found = {(row.arm, row.seed): row.results for row in measured("less_data")}
+    for (arm, seed), results in found.items():
+        if arm == "nothing":
+            assert results["train_accuracy"] > 0.98 and results["test_accuracy"] < 0.26
+        else:
+            assert results["train_accuracy"] < 0.9 and results["test_accuracy"] > 0.28, (arm, seed)
     known = {(row.arm, row.seed): row.results for row in measured("label_counts")}
-    for seed in range(5):
-        plain, shifted = (found[arm, seed] for arm in ("nothing", "shifts and mirrors"))
-        assert plain["train_accuracy"] > 0.98 and shifted["train_accuracy"] < 0.9
-        assert shifted["test_accuracy"] > plain["test_accuracy"] + 0.02
-        for arm in ("pixels", "untrained"):
-            assert known["dino", seed]["40 labels"] > known[arm, seed]["40 labels"] + 0.1
-            assert known["dino", seed]["40 labels"] > known["pixels", seed]["4,000 labels"] - 0.03
+    for arm, seed in known:
+        if arm == "dino":
+            pixels, untrained = (known[arm, seed] for arm in ("pixels", "untrained"))
+            features = known["dino", seed]["40 labels"]
+            assert features > max(each["40 labels"] for each in (pixels, untrained)) + 0.1
+            assert features > max(each["4,000 labels"] for each in (pixels, untrained)) - 0.02
