@@ -136,6 +136,13 @@ def test_what_can_not_learn_fails(base):
     assert not report.passed and "gradients" in [f.name for f in report.findings if not f.passed]
 
 
+def test_wrong_values_hide_a_remark_about_gradients():
+    """Another function has other gradients: "look for a part that is detached" would mislead."""
+    answer = find_checker("attention_rollout").make(frozenset({"not_normalised"}))
+    report = judge(answer, "attention_rollout", seed=1)
+    assert not report.passed and "remark" not in dict(report.lines)
+
+
 def test_weights_learn_from_data_without_gradient():
     """A function whose first argument needs no gradient still gives the others theirs."""
 

@@ -243,7 +243,7 @@ def test_figures_for_slides_are_made_as_written(tmp_path):
 
 
 def test_papers_have_one_author_and_a_year_that_fits():
-    """In notebooks and docstrings: ``Author et al. 2020 (arXiv 2010.11929)``, the same everywhere."""
+    """In notebooks and docstrings: ``Author et al. 2020 (arXiv 2010.11929)``."""
     words = r"([A-Z][\w'-]+)(?: et al\.| and [A-Z][\w'-]+)+ (20\d\d)[^()\[\]\d]*[(\[]{1,2}arXiv "
     authors = defaultdict(set)
     for file in [*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("vitedu/**/*.py")]:

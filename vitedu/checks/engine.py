@@ -272,6 +272,8 @@ def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Probl
     if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
         problems |= mistakes  # a remark hides none
     wrong = [problems[part].case for part in ("values", "returns") if part in problems]
+    if wrong and is_polish(checker, "gradients"):
+        problems.pop("gradients", None)  # another function has other gradients
     again = problems.get("again")
     if again is not None and again.stage is Stage.EFFECTS and len(problems) > 1:
         problems.pop("again")  # what has no effect costs points where the values show it
