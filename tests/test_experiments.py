@@ -163,6 +163,7 @@ def test_shipped_rows_are_those_of_the_live_numbers_or_none(calls, tmp_path, mon
 def test_all_shipped_rows_say_their_data():
     """Photographs, tasks of their own, drawn shapes; no row without."""
     photographs = "ablations horizons without_one_part climb jigsaw thread modern_block".split()
+    photographs += ["less_data", "label_counts"]
     own = {"cue": "cells", "texture": "textures", **dict.fromkeys(photographs, "cifar10")}
     rows = [row for name in names() for row in measured(name)]
     assert len(rows) >= 430  # so many were shipped when the photographs came
@@ -175,7 +176,7 @@ def test_experiments_load_the_data_that_they_name():
         text = (experiments.FOLDER / f"{name}.py").read_text(encoding="utf-8")
         for source in re.findall(r"\bload(?:_data)?\((.+?)[,)]", text):
             assert source in ("DATA", f'"{experiments.data_of(name)}"'), name
-        if re.search(r"\b(shapes\(profile|drawings\(|few_shapes\()", text):
+        if re.search(r"\b(shapes\(profile|drawings\()", text):
             assert experiments.data_of(name) == "shapes", name
 
 

@@ -5,15 +5,15 @@ answers of their banks.
 """
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+from vitedu.bench.experiments import label_counts, measured
 from vitedu.bench.experiments import less_data as rows_of
-from vitedu.bench.experiments import masked, measured, self_supervised
 from vitedu.bench.experiments import teacher as with_teacher
-from vitedu.data import load_data
 from vitedu.fast import DroppingBlock
 from vitedu.fitting.augmentation import Draws, random_mix
 from vitedu.hardware import Profile
@@ -27,19 +27,16 @@ from vitedu.less_data import (
     distillation_loss,
     drop_path,
     entropy_and_spread,
-    grey_view,
     mixup,
-    pixels_of,
-    random_masking,
     random_resized_crop,
-    read_all,
     smoothed_gap,
-    standardise,
 )
 from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
-from vitedu.patches import patchify
+from vitedu.pretrained import load_pretrained
 from vitedu.training import cross_entropy, smoothing_floor
 from vitedu.vit import VisionTransformer, ViTConfig
+
+QUICK = Profile("quick", "", "")
 
 
 def random(*shape, seed=0, dtype=torch.float32):
@@ -149,14 +146,6 @@ def test_random_resized_crop_of_the_whole_is_the_image():
     assert widths.max() < 15 and widths.min() > 6 and len(widths.unique()) == 6
 
 
-def test_grey_views_share_no_colour_and_differ():
-    """Three equal channels; two views of one image are not the same."""
-    images, generator = torch.rand(4, 3, 8, 8), torch.Generator().manual_seed(0)
-    one, other = grey_view(images, generator), grey_view(images, generator)
-    assert torch.equal(one[:, 0], one[:, 1]) and torch.equal(one[:, 0], one[:, 2])
-    assert ((one - other).abs().amax(dim=(1, 2, 3)) > 0).all()
-
-
 def test_distilled_vit_reads_two_tokens():
     """The second head sees the second token; in eval mode both are averaged."""
     torch.manual_seed(0)
@@ -194,15 +183,6 @@ def test_entropy_and_spread_tell_both_collapses_apart():
     assert entropy_and_spread(torch.eye(4)) == pytest.approx((0.0, math.log(4)), abs=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("arm", rows_of.ARMS)
-def test_arms_of_the_experiment_train_and_are_measured(arm, monkeypatch):
-    """A short run of each gives both accuracies."""
-    monkeypatch.setattr(rows_of, "few_shapes", lambda count, draw=rows_of.few_shapes: draw(20))
-    found = rows_of.run(arm, 0, Profile("quick", "", ""))
-    assert 0 <= found["train_accuracy"] <= 1 and 0 <= found["test_accuracy"] <= 1
-
-
 def test_fixed_positions_are_those_of_the_table_and_do_not_learn():
     """As large as learned ones at the start."""
     model, plain = rows_of.build(0, fixed_positions=True), rows_of.build(0)
@@ -210,73 +190,6 @@ def test_fixed_positions_are_those_of_the_table_and_do_not_learn():
     assert model.pos_embed.std().item() == pytest.approx(plain.pos_embed.std().item(), rel=1e-4)
     corner, neighbour, far = model.pos_embed[0, [0, 1, 15]]
     assert F.cosine_similarity(corner, neighbour, dim=0) > F.cosine_similarity(corner, far, dim=0)
-
-
-def test_windows_are_cut_from_the_image_that_the_label_names():
-    """Copies stand in the order of the split, again and again."""
-    data = rows_of.few_shapes(20)
-    cut = rows_of.windows(data.train, 1.0, 0)
-    assert len(cut) == 20 * rows_of.COPIES
-    assert (cut.images[20:40].int() - data.train.images.int()).abs().max() <= 1
-    assert torch.equal(cut.labels[20:40], data.train.labels)
-
-
-@pytest.mark.parametrize("source", ["shapes", "cifar10"])
-def test_standardised_images_have_about_mean_0_and_deviation_1(source):
-    """The numbers are those of the named data; those of other data are refused, with the remedy."""
-    data = load_data(source, limit=400, held_out=10)
-    pixels = standardise(data.train.images, data.name)
-    assert abs(pixels.mean()) < 0.06 and abs(pixels.std() - 1) < 0.06
-    with pytest.raises(ValueError, match="of shapes and cifar10, not of mine. Use data.normalize"):
-        read_all(pixels_of, data.train.images, "mine")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("loss", ["DINO", "contrast"])
-def test_learning_without_labels_moves_every_weight_of_the_average(loss):
-    """Two steps change the untrained model, the same way for the same seed."""
-    data = load_data("shapes", limit=80, held_out=10)
-    before, after, again = (self_supervised.learn(data, loss, n, seed=3) for n in (0, 2, 2))
-    for (name, old), new, same in zip(
-        before.named_parameters(), after.parameters(), again.parameters(), strict=True
-    ):
-        assert not torch.equal(old, new) and torch.equal(new, same), name
-
-
-@pytest.mark.parametrize("arm", list(with_teacher.ARMS)[:3])
-def test_second_head_learns_from_what_the_arm_says(arm):
-    """A student's loss is called in every step, with labels or with what the teacher answers."""
-    quick, seen = Profile("quick", "", ""), []
-
-    def loss_of(*parts):
-        seen.append(parts)
-        return distillation_loss(*parts)
-
-    found = with_teacher.run(arm, 3, quick, loss_of)
-    assert found.keys() == {"test_accuracy", "teacher, test_accuracy", "teacher against label"}
-    assert len(seen) == 2 and all(part.shape == (32, 10) for part in seen[0][:3])
-    certain = [((a == 0) | (a == 1)).all() and (a.sum(dim=1) == 1).all() for _, _, a, _ in seen]
-    assert all(certain) == (arm == "labels") and not any(a.requires_grad for _, _, a, _ in seen)
-
-
-def test_unlabelled_images_are_others():
-    """The first of the large set are those with labels, and only the rest is given without."""
-    quick = Profile("quick", "", "")
-    mine = rows_of.few_shapes(100).train.images
-    all_of_them = with_teacher.shapes(quick, 4_000, quick=(300, 200)).train.images
-    assert torch.equal(all_of_them[: len(mine)], mine) and len(all_of_them) == 300
-
-
-def test_teacher_rows_are_those_that_the_notebook_speaks_of():
-    """On the same images the teacher costs something; longer training gives more than any arm."""
-    found = {(row.arm, row.seed): row.results for row in measured("teacher")}
-    for seed in range(3):
-        labels, same = (found[arm, seed] for arm in ("labels", "teacher, same images"))
-        assert same["test_accuracy"] < labels["test_accuracy"] - 0.02
-        assert labels["teacher, test_accuracy"] > 0.7 and labels["teacher against label"] < 0.15
-    longer, best = found["labels, 1,000 steps", 0], found["teacher, more images, 1,000 steps", 0]
-    assert min(longer["test_accuracy"], best["test_accuracy"]) > 0.6
-    assert max(run["test_accuracy"] for (arm, _), run in found.items() if "1,000" not in arm) < 0.4
 
 
 def test_descend_moves_against_the_gradient_of_this_step_alone():
@@ -288,49 +201,99 @@ def test_descend_moves_against_the_gradient_of_this_step_alone():
         assert all(torch.equal(weight, torch.full((2,), expected)) for weight in weights)
 
 
-def test_masked_arms_share_the_untrained_head_and_fine_tune_a_copy(monkeypatch):
-    """Without steps the encoder is that of its seed; guessing moves it, fine-tuning does not."""
-    images = torch.randn(80, 3, 32, 32)
-    before, after = (masked.pretrain(images, steps, seed=3).encoder for steps in (0, 2))
-    torch.manual_seed(3)
-    untrained = VisionTransformer(masked.CONFIG).state_dict()
-    assert all(torch.equal(untrained[name], value) for name, value in before.state_dict().items())
-    assert torch.equal(before.head.weight, after.head.weight)
-    assert not torch.equal(before.blocks[0].mlp.fc1.weight, after.blocks[0].mlp.fc1.weight)
+@pytest.mark.slow
+@pytest.mark.parametrize("arm", rows_of.ARMS)
+def test_arms_of_the_experiment_train_and_are_measured(arm):
+    """A short run of each gives both accuracies."""
+    found = rows_of.run(arm, 0, QUICK)
+    assert 0 <= found["train_accuracy"] <= 1 and 0 <= found["test_accuracy"] <= 1
+
+
+def test_every_seed_draws_its_own_photographs_as_many_of_each_class():
+    """The first ten, and any multiple, hold each class as often; another seed takes others."""
+    split = rows_of.photographs(QUICK).train
+    one, same, other = (rows_of.draw(split, 40, seed) for seed in (0, 0, 1))
+    assert torch.equal(one.images, same.images) and not torch.equal(one.images, other.images)
+    for count in (10, 40):
+        assert one.labels[:count].bincount().tolist() == [count // 10] * 10
+    place = (split.images == one.images[0]).flatten(1).all(dim=1).nonzero()[0]
+    assert split.labels[place] == one.labels[0]
+
+
+def test_windows_are_cut_from_the_image_that_the_label_names():
+    """Copies stand in the order of the split, again and again."""
+    few = rows_of.draw(rows_of.photographs(QUICK).train, 20, 0)
+    cut = rows_of.windows(few, 1.0, 0)
+    assert len(cut) == 20 * rows_of.COPIES
+    assert (cut.images[20:40].int() - few.images.int()).abs().max() <= 1
+    assert torch.equal(cut.labels[20:40], few.labels)
+
+
+@pytest.mark.parametrize("arm", with_teacher.ARMS)
+def test_second_head_learns_from_what_the_arm_says(arm):
+    """A student's loss is called in every step, with labels or with what the teacher answers."""
     seen = []
 
-    def train_and_measure(model, data, *rest, **options):
-        seen.append((model, data))
-        return {"test_accuracy": 0.5}
+    def loss_of(*parts):
+        seen.append(parts)
+        return distillation_loss(*parts)
 
-    monkeypatch.setattr(masked, "train_and_measure", train_and_measure)
-    assert masked.fine_tune(after, rows_of.few_shapes(120), 0, 1) == 0.5
-    [(model, data)] = seen
-    assert model is not after and torch.equal(model.cls_token, after.cls_token)
-    assert data.train.labels.bincount().tolist() == [10] * 10
-
-
-def test_share_of_error_is_one_for_the_mean_itself():
-    """A model that answers with the mean of what it sees costs as much as that mean."""
-    model = masked.pretrain(torch.zeros(1), 0, seed=0)
-
-    def mean_of_visible(images, ratio, noise):
-        target = patchify(images, 4)
-        _, mask, _ = random_masking(target, ratio, noise)
-        sums = (target * (1 - mask)[:, :, None]).sum(dim=1, keepdim=True)
-        return (sums / (1 - mask).sum(dim=1)[:, None, None]).expand_as(target), mask
-
-    model.forward = mean_of_visible
-    assert abs(masked.share_of_error(model, torch.randn(5, 3, 32, 32)) - 1) < 1e-5
+    found = with_teacher.run(arm, 3, QUICK, loss_of)
+    assert found.keys() == {"test_accuracy", "teacher, test_accuracy", "teacher against label"}
+    assert len(seen) == (0 if "soft" in arm else 2)
+    assert all(part.shape == (32, 10) for parts in seen for part in parts[:3])
+    certain = [((a == 0) | (a == 1)).all() and (a.sum(dim=1) == 1).all() for _, _, a, _ in seen]
+    if seen:
+        assert all(certain) == (arm == "labels") and not any(a.requires_grad for _, _, a, _ in seen)
 
 
-def test_masked_rows_are_those_that_the_notebook_speaks_of():
-    """The guess is half as wrong as the visible mean, and of no use to the labels."""
-    found = {(row.arm, row.seed): row.results for row in measured("masked")}
-    for (arm, seed), plain in found.items():
-        if not arm.startswith("from scratch"):
-            continue
-        guessed = found[arm.replace("scratch", "the masked autoencoder"), seed]
-        assert abs(plain["test_accuracy"] - guessed["test_accuracy"]) < 0.03
-        assert guessed["error over the visible mean"] < 0.55
-    assert {("from scratch", 0), ("from scratch, 600 steps", 0)} <= found.keys()
+def test_soft_answers_cost_nothing_more_where_the_student_gives_them():
+    """Equal doubts leave the label's half; a sharper student pays for its certainty."""
+    logits, labels = random(6, 10), torch.arange(6)
+    half = 0.5 * F.cross_entropy(logits, labels)
+    found = with_teacher.soft_distillation_loss(logits, logits, logits, labels, 3.0)
+    torch.testing.assert_close(found, half)
+    assert with_teacher.soft_distillation_loss(logits, 2 * logits, logits, labels, 3.0) > half
+
+
+def test_encoders_of_the_last_figure_give_the_features_that_a_head_would_read():
+    """Frozen ones do not depend on the seed, the untrained one does; pixels stay as they are."""
+    images = rows_of.photographs(QUICK).test.images[:4]
+    data = rows_of.photographs(QUICK)
+    for arm in label_counts.ARMS:
+        one, other = (
+            label_counts.features_of(label_counts.encoder(arm, seed), images, data)
+            for seed in (0, 1)
+        )
+        assert one.shape == (4, 3072 if arm == "pixels" else 96)
+        assert torch.equal(one, other) == (arm != "untrained")
+    head = load_pretrained(label_counts.SUPERVISED)
+    assert torch.equal(head.head(one), head(data.normalize(images)))
+
+
+def test_frozen_features_are_measured_for_each_number_of_labels():
+    """As rows they come back by arm and count, in percent."""
+    results = label_counts.run("pixels", 0, QUICK)
+    found = label_counts.by_count([SimpleNamespace(arm="pixels", results=results)])
+    assert list(found) == ["pixels"] and list(found["pixels"]) == list(label_counts.COUNTS)
+    assert found["pixels"][10] == [100 * results["10 labels"]]
+
+
+def test_rows_say_what_the_notebook_says():
+    """Shifts help, mixup helps more, and features without labels save nine labels of ten."""
+    found = {(row.arm, row.seed): row.results for row in measured("less_data")}
+    known = {(row.arm, row.seed): row.results for row in measured("label_counts")}
+    from_scratch = max(found["4,000 photographs", seed]["test_accuracy"] for seed in range(5))
+    for seed in range(5):
+        ways = [found[way, seed] for way in ("nothing", "shifts and mirrors")]
+        ways.append(found["shifts and mixup", seed])
+        nothing, shifts, mixed = (way["test_accuracy"] for way in ways)
+        assert nothing + 0.04 < shifts < mixed - 0.02
+        assert ways[0]["train_accuracy"] > 0.98 > 0.9 > ways[1]["train_accuracy"]
+        dino, masked, *others = (
+            known[arm, seed] for arm in ("dino", "masked", "pixels", "untrained")
+        )
+        assert dino["400 labels"] > from_scratch
+        assert all(dino[count] > masked[count] for count in ("40 labels", "400 labels"))
+        for other in others:
+            assert dino["40 labels"] > max(other["40 labels"] + 0.1, other["4,000 labels"] - 0.02)

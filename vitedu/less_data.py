@@ -15,7 +15,6 @@ Huang et al. 2016, stochastic depth (arXiv 1603.09382); Touvron et al. 2021, Dei
 """
 
 import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -32,8 +31,6 @@ smoothed_gap = math.log(0.91 / 0.01)
 # DINO's loss over 64 prototypes if both networks answer alike for every image: all even, or all
 # sure of one
 collapse_losses = (math.log(64), 0.0)
-# mean and deviation of all pixels, by the data
-ROUGHLY = {"shapes": (0.2, 0.17), "cifar10": (0.473, 0.251)}
 
 
 def mixup(
@@ -335,67 +332,6 @@ def random_resized_crop(
     rows = torch.stack([side, zero, shift[0]], 1), torch.stack([zero, side, shift[1]], 1)
     grid = F.affine_grid(torch.stack(rows, 1).to(images), list(images.shape), align_corners=False)
     return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
-
-
-def grey_view(
-    images: torch.Tensor, generator: torch.Generator, *, least: float = 0.4
-) -> torch.Tensor:
-    """Give one random view of every image: moved, turned, of another size, mirrored or not, in
-    another grey.
-
-    Two views of an image share its shape. They share neither place nor size nor direction nor
-    colour.
-
-    Args:
-        images: (B, 3, H, W) float.
-        generator: of all draws, on the device of the images.
-        least: the smallest share of the area that a window has; the largest is 1.2.
-
-    Returns:
-        (B, 3, H, W); the three channels are equal. What lies outside of the image repeats its edge.
-
-    Example:
-        >>> generator = torch.Generator().manual_seed(0)
-        >>> grey_view(torch.zeros(2, 3, 8, 8), generator).shape
-        torch.Size([2, 3, 8, 8])
-    """
-    draws = torch.rand(9, len(images), generator=generator, device=images.device)
-    side = (least + (1.2 - least) * draws[0]).sqrt()  # (B,), as a share of the image's
-    angle = 0.4 * (2 * draws[1] - 1)  # radians
-    cos, sin = side * angle.cos(), side * angle.sin()
-    mirror = (draws[2] < 0.5).to(cos) * 2 - 1
-    shift = 0.35 * (2 * draws[3:5] - 1)  # (2, B), of the middle, in units of half a side
-    rows = [mirror * cos, -sin, shift[0]], [mirror * sin, cos, shift[1]]
-    turn = torch.stack([torch.stack(row, 1) for row in rows], 1).to(images)  # (B, 2, 3)
-    mixture = (draws[5:8] + 0.1) / (draws[5:8] + 0.1).sum(dim=0)  # (3, B), of the colours
-    contrast = 0.6 + 0.8 * draws[8]
-    grey = torch.einsum("bchw,cb->bhw", images, (contrast * mixture).to(images))[:, None]
-    grid = F.affine_grid(turn, list(grey.shape), align_corners=False)
-    moved = F.grid_sample(grey, grid, padding_mode="border", align_corners=False)
-    return moved.expand(-1, 3, -1, -1)
-
-
-def standardise(images: torch.Tensor, data: str) -> torch.Tensor:
-    """Bring uint8 images (n, 3, H, W) of a data set to about mean 0 and deviation 1."""
-    if data not in ROUGHLY:
-        raise ValueError(
-            f"standardise knows mean and deviation of {' and '.join(ROUGHLY)}, not of {data}. "
-            "Use data.normalize(images), or add them to ROUGHLY."
-        )
-    mean, deviation = ROUGHLY[data]
-    return (images.float() / 255 - mean) / deviation
-
-
-def pixels_of(images: torch.Tensor) -> torch.Tensor:
-    """Give one channel as features: (n, 3, H, W) -> (n, H*W)."""
-    return images[:, 0].flatten(1)
-
-
-@torch.no_grad()
-def read_all(read: Callable[..., torch.Tensor], images: torch.Tensor, data: str) -> torch.Tensor:
-    """Give the features (n, D) of uint8 images in grey, seen in a view that changes nothing."""
-    grey = standardise(images, data).mean(dim=1, keepdim=True).expand(-1, 3, -1, -1)
-    return torch.cat([read(part) for part in grey.split(250)])
 
 
 class DistilledViT(VisionTransformerWithOptions):

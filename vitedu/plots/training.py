@@ -111,6 +111,7 @@ def show_by_rate(
     ylabel: str,
     *,
     line: tuple[str, float] | None = None,
+    xlabel: str = "learning rate",
 ) -> Figure:
     """Draw an outcome against the learning rate: a dot a seed, a line through their means.
 
@@ -118,6 +119,7 @@ def show_by_rate(
         runs: name of the arm -> {learning rate: the outcome of each seed}.
         ylabel: what was measured, with its unit.
         line: a level to compare with, and its name.
+        xlabel: what else runs along the axis, on a scale of equal factors.
     """
     fig, ax = panel(WIDTH * 0.85)
     for i, (name, outcomes) in enumerate(runs.items()):
@@ -130,7 +132,7 @@ def show_by_rate(
             ax.plot(*dots, linestyle="none", alpha=0.5, markersize=5, **style)
     if line is not None:
         ax.axhline(line[1], color=GREY, linewidth=0.8, label=f"{line[0]}: {line[1]:.2f}")
-    ax.set(xlabel="learning rate (a dot a seed, the line joins means)", ylabel=ylabel)
+    ax.set(xlabel=f"{xlabel} (a dot a seed, the line joins means)", ylabel=ylabel)
     rates = sorted({rate for outcomes in runs.values() for rate in outcomes})
     ax.set_xscale("log")
     ax.set_xticks(rates, [f"{rate:g}" for rate in rates])

@@ -1,45 +1,45 @@
-"""Does a teacher help a ViT that has 400 labels? Two heads, three sources for the second one.
+"""Does a teacher help a ViT that has 400 labels? Two heads, four sources for the second one.
 
-Section 7 of notebook 07. Half of a batch teaches the class head from labels. The other half teaches
-the distillation head: labels, or the answers of a small CNN that learned from the same 400 images.
+Notebook 07, under "More". Half of a batch teaches the class head from labels. The other half
+teaches the distillation head: labels, or answers of a small CNN that learned from the same images.
 """
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
-from vitedu.bench.experiments.less_data import CONFIG, FEW, few_shapes
+from vitedu.bench.experiments import Arms, Results, cut, train_and_measure
+from vitedu.bench.experiments.less_data import CONFIG, FEW, few_photographs, photographs
 from vitedu.fitting.loop import TrainConfig, logits_of, measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.less_data import DistilledViT, descend, distillation_loss
 from vitedu.training import random_crop_flip, warmup_cosine
 from vitedu.vit_and_cnn import SmallCNN
 
+DATA = "cifar10"
 ARMS: Arms = {
-    "labels": {"teacher": False, "more": False, "steps": 250},
-    "teacher, same images": {"teacher": True, "more": False, "steps": 250},
-    "teacher, more images": {"teacher": True, "more": True, "steps": 250},
-    "labels, 1,000 steps": {"teacher": False, "more": False, "steps": 1_000},
-    "teacher, more images, 1,000 steps": {"teacher": True, "more": True, "steps": 1_000},
+    "labels": {"teacher": False, "other": False},
+    "teacher, same photographs": {"teacher": True, "other": False},
+    "teacher, soft answers": {"teacher": True, "other": False, "temperature": 3.0},
+    "teacher, other photographs": {"teacher": True, "other": True},
 }
-HALF = 32  # images of a batch for each head
+HALF, STEPS = 32, 1_000  # images of a batch for each head
 
 
-def run(arm: str, seed: int, profile: Profile, loss_of=distillation_loss) -> Results:
-    """Train a student, measure it and its teacher; ``loss_of`` is its distillation loss."""
-    few, teacher = few_shapes(cut(400, profile, 100)), train_teacher(seed, profile)
+def run(arm: str, seed: int, profile: Profile, loss_of: Any = distillation_loss) -> Results:
+    """Train a student, measure it and its teacher; ``loss_of`` is its loss for hard answers."""
+    few, teacher = few_photographs(seed, profile), train_teacher(seed, profile)
     source = images = few.train.images
     labels = few.train.labels
-    if ARMS[arm]["more"]:  # images whose labels nobody reads; the labelled ones come first
-        count = profile.pick(quick=300, laptop=4_000, gpu=10_000)
-        source = shapes(profile, count, quick=(300, 200)).train.images[len(images) :]
+    if ARMS[arm]["other"]:  # all photographs, whose labels nobody reads
+        source = photographs(profile).train.images
     torch.manual_seed(seed)
     student = DistilledViT(replace(CONFIG, pool="cls", num_registers=1)).train()
     optimizer = torch.optim.AdamW(student.parameters(), lr=2e-3, weight_decay=0.05)
-    draws, steps = torch.Generator().manual_seed(seed), cut(ARMS[arm]["steps"], profile, 2)
+    draws, steps = torch.Generator().manual_seed(seed), cut(STEPS, profile, 2)
     for step in range(steps):
         mine = torch.randint(len(images), (HALF,), generator=draws)
         theirs = torch.randint(len(source), (HALF,), generator=draws)
@@ -51,7 +51,11 @@ def run(arm: str, seed: int, profile: Profile, loss_of=distillation_loss) -> Res
         else:
             answers = F.one_hot(labels[theirs], few.num_classes).float()
         by_class, by_distillation = student(both)
-        loss = loss_of(by_class[:HALF], by_distillation[HALF:], answers, labels[mine])
+        parts = by_class[:HALF], by_distillation[HALF:], answers, labels[mine]
+        if temperature := ARMS[arm].get("temperature"):
+            loss = soft_distillation_loss(*parts, temperature)
+        else:
+            loss = loss_of(*parts)
         descend(optimizer, loss, warmup_cosine(step, steps, steps // 10, 2e-3))
     teacher_answers = logits_of(teacher, images, few, torch.float32).argmax(dim=1)
     results = {
@@ -62,12 +66,28 @@ def run(arm: str, seed: int, profile: Profile, loss_of=distillation_loss) -> Res
     return {name: round(value, 4) for name, value in results.items()}
 
 
+def soft_distillation_loss(
+    cls_logits: torch.Tensor,
+    dist_logits: torch.Tensor,
+    teacher_logits: torch.Tensor,
+    labels: torch.Tensor,
+    temperature: float,
+) -> torch.Tensor:
+    """Learn from the teacher's probabilities, all of them, where ``distillation_loss`` takes one.
+
+    Reference: Hinton et al. 2015, section 2: both softened, the gradient brought back by T**2.
+    """
+    student = (dist_logits / temperature).log_softmax(dim=-1)
+    teacher = (teacher_logits / temperature).log_softmax(dim=-1)
+    apart = F.kl_div(student, teacher, reduction="batchmean", log_target=True)
+    return 0.5 * F.cross_entropy(cls_logits, labels) + 0.5 * temperature**2 * apart
+
+
 @cache
 def train_teacher(seed: int, profile: Profile) -> SmallCNN:
     """Train the teacher, once for all arms of a seed."""
     torch.manual_seed(seed)
     teacher = SmallCNN(width=16)
     config = TrainConfig(epochs=cut(30, profile, 1), lr=3e-3, seed=seed, **FEW)
-    few = few_shapes(cut(400, profile, 100))
-    train_and_measure(teacher, few, config, "", validation_images=10)
+    train_and_measure(teacher, few_photographs(seed, profile), config, "", validation_images=10)
     return teacher.eval()
