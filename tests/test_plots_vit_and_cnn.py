@@ -71,10 +71,28 @@ def test_disturbed_shows_mean_and_range_of_each_network():
 
 
 def test_likeness_is_written_into_every_cell():
-    """One scale from 0 to 1 for all tables."""
-    axes = plots.show_likeness({"one": np.array([[1.0, 0.25], [0.25, 1.0]])}, ["a", "b"]).axes
-    assert [text.get_text() for text in axes[0].texts] == ["1.0", "0.2", "0.2", "1.0"]
+    """One scale from 0 to 1 for all tables; layers of the CNN run across."""
+    table = np.array([[1.0, 0.25, 0.5]])
+    axes = plots.show_likeness({"one": table}, ["stem", "1", "2"], ["class"]).axes
+    assert [text.get_text() for text in axes[0].texts] == ["1.0", "0.2", "0.5"]
     assert axes[0].images[0].get_clim() == (0, 1)
+    assert [label.get_text() for label in axes[0].get_xticklabels()] == ["stem", "1", "2"]
+
+
+def test_card_marks_the_larger_number_and_is_written_to_a_file(tmp_path):
+    """Shares stand in percent, other numbers whole; equal numbers have no mark."""
+    rows = {
+        "right": {"CNN": 0.9, "ViT": 0.84},
+        "images a second": {"CNN": 250.0, "ViT": 1250.4},
+        "equal": {"CNN": 0.5, "ViT": 0.5},
+    }
+    fig = plots.show_card(rows, ["my choice: ViT"], path=tmp_path / "card.png")
+    texts = [text for text in fig.axes[0].texts if text.get_text().strip()]
+    words = [text.get_text() for text in texts]
+    assert {"90.0%", "84.0%", "250", "1,250", "1  right", "my choice: ViT"} <= set(words)
+    bold = [text.get_text() for text in texts if text.get_weight() == "bold"]
+    assert bold == ["CNN", "ViT", "90.0%", " ◀", "1,250", " ◀"]
+    assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_reach_is_told_in_words():

@@ -69,7 +69,7 @@ FAR, WEIGHTS = dict(relates_distant_places=True), dict(is_pretrained=True)
 @pytest.mark.parametrize(
     ("images", "known", "network", "word"),
     [
-        (4_999, {}, "CNN", "drawn shapes"),
+        (4_999, {}, "CNN", "200 photographs"),
         (5_000, {}, "hybrid", "stem"),
         (99_999, {}, "hybrid", "CIFAR-10"),
         (100_000, {}, "CNN", "recipe"),
@@ -92,12 +92,12 @@ def test_recommend_gives_the_first_rule_that_fits(images, known, network, word):
 
 
 def test_recommend_quotes_the_measurements_that_come_with_the_package():
-    """The accuracies with 200 images are those of the shipped rows."""
+    """The accuracies with 200 photographs are those of the shipped rows."""
     reason = recommend(train_images=200).reason
     for network in ("CNN", "ViT"):
         runs = [r.results for r in measured("data_hunger") if r.arm == f"{network}, 200 images"]
         assert f"{100 * fmean(run['test_accuracy'] for run in runs):.0f} %" in reason
-        assert all(run["train_accuracy"] == 1 for run in runs)
+        assert all(run["train_accuracy"] > 0.9 for run in runs)
 
 
 def test_recommend_calls_hearsay_by_its_name():

@@ -24,6 +24,7 @@ MINUTES = {
     "03_encoder": 95,
     "04_training": 120,
     "05_inside": 90,
+    "06_vit_and_cnn": 90,
     "07_less_data": 90,
 }
 MOST = {"cells": 85, "words": 2800, "lines": 300, "predictions": 6}

@@ -6,12 +6,14 @@ Legend: H W image, gh gw grid, L layers.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from vitedu.files import write_whole
 from vitedu.plots.parts import (
     draw_image,
     draw_lines,
@@ -24,11 +26,14 @@ from vitedu.plots.parts import (
 from vitedu.plots.style import (
     BLUE,
     CYCLE,
+    DPI,
+    GOOD,
     GREY,
     LIGHT,
     ORANGE,
     SEQUENTIAL,
     WIDTH,
+    CourseFigure,
     figure,
     panel,
     styled,
@@ -211,7 +216,7 @@ def show_disturbed(results: Mapping[str, Mapping[str, Sequence[float]]], guessin
     look = {"color": GREY, "fontsize": 8}
     ax.annotate("guessing", place, xytext=(3, 0), textcoords="offset points", **look)
     ax.set(yticks=range(len(names)), yticklabels=names, xlim=(0, 100))
-    ax.set_xlabel("test accuracy (%), mean and range over seeds")
+    ax.set_xlabel("test accuracy (%)" + ", mean and range over seeds" * (len(values) > 1))
     ax.invert_yaxis()
     ax.grid(axis="x", linewidth=0.4, color=LIGHT)
     fig.legend(loc="outside right upper")
@@ -219,20 +224,62 @@ def show_disturbed(results: Mapping[str, Mapping[str, Sequence[float]]], guessin
 
 
 @styled
-def show_likeness(tables: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
-    """Draw tables of linear CKA between all layers, on one scale from 0 to 1.
+def show_likeness(
+    tables: Mapping[str, np.ndarray], of_cnn: Sequence[str], of_vit: Sequence[str]
+) -> Figure:
+    """Draw tables of linear CKA between the layers of a CNN and of a ViT, on one scale from 0 to 1.
 
     Args:
-        tables: title -> (L, L), values in [0, 1].
-        names: of the layers, in order.
+        tables: title -> (layers of the ViT, layers of the CNN), values in [0, 1].
+        of_cnn: names of the layers across.
+        of_vit: names of the layers down.
     """
-    fig, axes = figure(1, len(tables), size=(WIDTH * 1.2, 4.2))
+    fig, axes = figure(1, len(tables), size=(WIDTH * 1.2, 3.8))
     for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
         mappable = ax.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=1)
-        write_cells(ax, np.char.mod("%.1f", table), np.asarray(table) <= 0.6, fontsize=7)
-        ax.set(title=title, xticks=range(len(names)), yticks=range(len(names)))
-        ax.set_xticklabels(names, rotation=60, ha="right")
-        ax.set_yticklabels(names)
+        write_cells(ax, np.char.mod("%.1f", table), np.asarray(table) <= 0.6, fontsize=8)
+        ax.set(title=title, xlabel="CNN: after block", ylabel="ViT: after block")
+        ax.set_xticks(range(len(of_cnn)), of_cnn)
+        ax.set_yticks(range(len(of_vit)), of_vit)
         ax.spines[:].set_visible(False)
     fig.colorbar(mappable, ax=axes, shrink=0.7, label="linear CKA")
+    return fig
+
+
+@styled
+def show_card(
+    rows: Mapping[str, Mapping[str, float]],
+    words: Sequence[str],
+    path: str | Path | None = None,
+) -> CourseFigure:
+    """Draw a card: a measurement a line, with a mark at the larger number, and words below.
+
+    Args:
+        rows: what was measured -> network -> value; at most 1: a share, else a whole number.
+        words: lines below the table.
+        path: of a PNG file to write, too.
+    """
+    networks = list(next(iter(rows.values())))
+    height = len(rows) + len(words) + 2
+    fig, ax = panel(WIDTH, 0.3 * height)
+    ax.set(xlim=(0, 10), ylim=(height, 0))
+    ax.axis("off")
+    places = {network: 6.8 + 2.2 * i for i, network in enumerate(networks)}
+    for network, x in places.items():
+        ax.text(x, 0.5, network, ha="right", va="center", weight="bold")
+    for number, (what, values) in enumerate(rows.items(), start=1):
+        ax.axhline(number, color=LIGHT, linewidth=0.8)
+        ax.text(0, number + 0.5, f"{number}  {what}", va="center")
+        for network, value in values.items():
+            is_ahead = value == max(values.values()) > min(values.values())
+            shown = f"{value:.1%}" if value <= 1 else f"{value:,.0f}"
+            look = {"weight": "bold", "color": GOOD} if is_ahead else {}
+            mark = " ◀" if is_ahead else ""
+            ax.text(places[network], number + 0.5, shown, ha="right", va="center", **look)
+            ax.text(places[network], number + 0.5, mark, va="center", fontsize=8, **look)
+    ax.axhline(len(rows) + 1, color=GREY, linewidth=0.8)
+    for line, text in enumerate(words, start=len(rows) + 1):
+        ax.text(0, line + 0.6, text, va="center")
+    if path is not None:
+        write_whole(Path(path), fig.png(2 * DPI))
     return fig

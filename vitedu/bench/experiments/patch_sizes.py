@@ -1,6 +1,6 @@
 """Which patch size wins at equal steps, and which at equal seconds?
 
-"Patch size" in section 9 of notebook 06; recipe and data of ``data_hunger``. Each run has a rate
+"Which patch size?" of notebook 06; recipe and data of ``data_hunger``. Each run has a rate
 that falls to zero at its own end, so the arms of equal seconds are runs of their own. Their epochs
 were chosen to take about as long as twelve with patches of 8 px; the rows say how long.
 """

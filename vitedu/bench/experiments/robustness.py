@@ -1,8 +1,8 @@
 """Which of two equally good networks suffers more from occlusion, noise, blur, shifts and others?
 
-Section "robust" of notebook 06; networks and recipes of ``data_hunger``. A network that starts
-higher falls further for that reason alone, so both are stopped early: the CNN when its validation
-accuracy first reaches 85 %, the ViT when it is as good as the CNN of the same seed was then.
+"Disturbed at equal accuracy" of notebook 06; networks and recipes of ``data_hunger``. A network
+that starts higher falls further for that reason alone, so both are stopped early: the CNN when its
+validation accuracy first reaches 85 %, the ViT when it is as good as the CNN of the same seed was.
 """
 
 import time

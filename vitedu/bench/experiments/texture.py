@@ -1,8 +1,8 @@
 """Shape or texture: what does a network go by when the two disagree?
 
-Section 7 of notebook 06; networks and recipes of ``data_hunger``. Four shapes are filled with four
-textures. In training, both say the same. In the test they disagree, and the answer shows which was
-used. The contrast of the texture is swept: it makes that cue easy or hard.
+"Shape or texture?" of notebook 06; networks and recipes of ``data_hunger``. Four shapes are filled
+with four textures. In training, both say the same. In the test they disagree, and the answer shows
+which was used. The contrast of the texture is swept: it makes that cue easy or hard.
 """
 
 from typing import Any
