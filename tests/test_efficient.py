@@ -14,7 +14,6 @@ from vitedu.efficient import (
     crossing_tokens,
     forward_with,
     merge_tokens,
-    prune_tokens,
     quantised,
     shifted_window_mask,
     tokens_reached,
@@ -120,20 +119,6 @@ def test_merging_equal_tokens_changes_nothing_if_sizes_count():
         merged, forgot = (forward_with(model, images, step) for step in (merging, forgetful))
     torch.testing.assert_close(merged, whole, atol=1e-4, rtol=1e-4)
     assert (forgot - whole).abs().max() > 1e-3
-
-
-def test_pruned_tokens_are_not_read():
-    """What leaves in the first block cannot change the answer through the second."""
-    model, images = small_model(), torch.randn(2, 3, 16, 16)
-
-    def shorten(i, x, looks, keys, sizes):
-        kept = prune_tokens(x, looks, 5) if i == 0 else x
-        assert kept.shape[1] == 6
-        return kept, sizes[:, :6]
-
-    with torch.no_grad():
-        found = forward_with(model, images, shorten)
-        assert found.shape == (2, 10) and (found - model(images)).abs().max() > 1e-4
 
 
 def test_int8_weights_are_near_and_a_quarter_of_the_bytes():
