@@ -177,7 +177,7 @@ assert {"both", "neither"} <= set(collapse)
 assert all(len(values) == len(at) for values in collapse.values())
 """,
     "08_efficient": """
-assert abs(ours["T x T products"] / sum(ours.values()) - 0.053) < 0.001
+assert abs(one_block["T x T products"] / sum(one_block.values()) - 0.053) < 0.001
 assert windows_accuracy < whole_accuracy - 0.02
 for plan in PLANS:
     merged, attended, chance = (of_arm_in_points[f"{way}, {plan}"] for way in fewer_tokens.WAYS)
@@ -186,7 +186,7 @@ assert -2.5 < of_arm_in_points["merged, 8 in every block"] < 0
 assert of_arm_in_points["most attended, 8 in every block"] < -10
 assert of_arm_in_points["8 bits"] > -0.5 and of_arm_in_points["2 bits"] < -50
 assert 0.25 < bytes_of_linears(quantised(model)) / before < 0.27
-assert owners.unique().tolist()[0] == -1 and [len(step.unique()) for step in steps][-1] == 16
+assert owners.unique().tolist()[0] == -1 and len(groups[-1].unique()) == 16
 assert mask.float().mean(dim=(1, 2)).tolist() == [1.0, 0.5, 0.5, 0.25]
 assert {name: int(reached.sum()) for name, (_, reached) in maps.items()} == {
     "one block": 16, "two blocks": 64, "corner": 16, "no mask": 64}
