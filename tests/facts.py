@@ -179,8 +179,16 @@ assert {"both", "neither"} <= set(collapse)
 assert all(len(values) == len(at) for values in collapse.values())
 """,
     "08_efficient": """
-assert window_macs(112**2, 96, 7) == 4 * window_macs(56**2, 96, 7)
-assert abs(attention_macs(112**2, 96) / attention_macs(56**2, 96) - 15.3) < 0.1
+assert abs(one_block["T x T products"] / sum(one_block.values()) - 0.053) < 0.001
+assert windows_accuracy < whole_accuracy - 0.02
+for plan in PLANS:
+    merged, attended, chance = (of_arm_in_points[f"{way}, {plan}"] for way in fewer_tokens.WAYS)
+    assert chance > attended - 0.5 and (merged > chance) == (plan != "32 at once"), plan
+assert -2.5 < of_arm_in_points["merged, 8 in every block"] < 0
+assert of_arm_in_points["most attended, 8 in every block"] < -10
+assert of_arm_in_points["8 bits"] > -0.5 and of_arm_in_points["2 bits"] < -50
+assert 0.25 < bytes_of_linears(quantised(model)) / before < 0.27
+assert owners.unique().tolist()[0] == -1 and len(groups[-1].unique()) == 16
 assert mask.float().mean(dim=(1, 2)).tolist() == [1.0, 0.5, 0.5, 0.25]
 assert {name: int(reached.sum()) for name, (_, reached) in maps.items()} == {
     "one block": 16, "two blocks": 64, "corner": 16, "no mask": 64}
@@ -190,6 +198,7 @@ assert row_sums.min() > 10  # the slip of published code
 assert errors["averaged keys, n = 64"][64] < 1e-5 and min(errors["elu + 1"].values()) > 0.6
 assert min(by_size[1.0]) > 1 and by_size[0.25][0] > 4 * by_size[0.25][-1]
 assert grow[0] > 13 and grow[1] < 5  # bytes for the backward pass
+assert torch.allclose(flexible, masked, atol=1e-5)
 assert abs(swin / 4.51e9 - 1) < 0.01 and abs(four_macs - 1.567) < 0.001
 assert {name.split(",")[0] for name in better} == {
     "ConvNeXt", "MLP-Mixer", "four stages", "convolutions", "random features"}
@@ -197,16 +206,11 @@ means = {name: statistics.mean(values) for name, (_, values) in alike.items()}
 assert means["windows"] < base - 0.02 and means["linear attention"] < base - 0.12
 assert means["random features"] > base + 0.05
 assert abs(statistics.mean(gains)) < 1 and all(len(values) > 1 for _, values in alike.values())
-assert abs(lead - 5.1) < 0.1  # of random features, each at its best rate
-assert whole_accuracy > 0.98
-at_8 = {how: found[8] for how, found in fewer.items()}
-assert at_8["most attended"][0] - 0.1 > max(at_8["at random"]) > 0.4 > at_8["least attended"][0]
-assert at_8["most attended"][0] - 0.1 > at_8["merged"][0]
-assert share_kept > share_all + 0.15 and kept.sum() == 64
+assert all(max(by_rate, key=by_rate.get) > 0.008 for by_rate in tried.values())
+assert len(set(winners.values())) == 1
 assert (packed - alone).abs().max() < 1e-4 < 1 < (mixed - alone).abs().max()
-assert round(padding, 2) == 0.43 and round(packing_mask(counts).float().mean().item(), 2) == 0.31
-assert by_bits[8] > whole_accuracy - 0.01 and by_bits[2] < 0.6 and 0.25 < byte_factor < 0.27
-assert abs(sum(parts.values()) / peak - 1) < 0.05 and parts["activations"] > 0.8 * peak
+assert round(padding, 2) == 0.45 and round(packing_mask(counts).float().mean().item(), 2) == 0.33
+assert abs(sum(parts.values()) / peak - 1) < 0.08 and parts["activations"] > 0.8 * peak
 assert run.returncode == 0 and "below 1e-5: True" in run.stdout
 """,
     "09_transfer": """

@@ -1,8 +1,9 @@
 """Notebook 08: what makes attention cheaper, and what it costs in accuracy.
 
 Role: attention in windows, attention that is linear in the number of tokens, fewer tokens by
-pruning and by merging, several images in one sequence, and the models with them that the notebook
-compares. Not here: the fused kernel (``vitedu.fast``), training (``vitedu.bench.experiments``),
+pruning and by merging, several images in one sequence, a trained model with fewer tokens or int8
+weights, and the models that the notebook trains to compare.
+Not here: the fused kernel (``vitedu.fast``), training (``vitedu.bench.experiments``),
 figures (``vitedu.plots.efficient``).
 
 Legend: B batch, T tokens, N patches, D embed_dim, d hd head_dim, nh heads, w window_size, gh gw
@@ -13,8 +14,9 @@ References: Liu et al. 2021, "Swin Transformer" (arXiv 2103.14030); Katharopoulo
 Dehghani et al. 2023, "Patch n' Pack" (arXiv 2307.06304).
 """
 
-from collections.abc import Sequence
-from typing import Any
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +24,8 @@ from torch import nn
 
 from vitedu.attention import merge_heads, split_heads
 from vitedu.encoder import EncoderBlock, Mlp
+from vitedu.patches import add_class_token_and_positions
+from vitedu.vit import VisionTransformer
 
 # on how many tokens a corner token and a central one depend: windows of 4 x 4 in a 12 x 12 grid,
 # then the same shifted by 2
@@ -265,6 +269,98 @@ def packing_mask(lengths: Sequence[int]) -> torch.Tensor:
     return image[:, None] == image[None, :]
 
 
+# --- a trained model with less to do -----------------------------------------------------------
+
+Step = Callable[..., tuple[torch.Tensor, torch.Tensor]]
+
+
+def forward_with(
+    model: VisionTransformer,
+    images: torch.Tensor,
+    shorten: Step | None = None,
+    masks: Sequence[torch.Tensor | None] | None = None,
+) -> torch.Tensor:
+    """Run a trained model, and let tokens leave or be kept apart on the way.
+
+    Attention is the fused function, and a token that stands for s patches counts as s of them in
+    every softmax ("proportional attention").
+
+    Args:
+        model: with a class token, in eval mode.
+        images: (B, C, H, W).
+        shorten: called after the attention of each block, as shorten(block number, tokens (B, T,
+            D), the class token's weights (B, N), keys (B, T, hd), sizes (B, T)); gives tokens and
+            sizes that go on. Weights and keys are means over the heads.
+        masks: for each block (T, T) boolean, True where attention is allowed, or None.
+
+    Returns:
+        Logits (B, K).
+
+    Reference: Bolya et al. 2023, section 3: merging stands between attention and MLP, and compares
+    the mean of the keys over the heads.
+    """
+    x = add_class_token_and_positions(model.patch_embed(images), model.cls_token, model.pos_embed)
+    sizes, nh = x.new_ones(x.shape[:2]), model.config.num_heads
+    for i, block in enumerate(cast(Any, model.blocks)):
+        parts = block.attn.qkv(block.norm1(x)).chunk(3, dim=-1)
+        q, k, v = (split_heads(part, nh) for part in parts)  # (B, nh, T, hd)
+        counts = None if (sizes == 1).all() else sizes.log()[:, None, None]  # (B, 1, 1, T)
+        mask = masks[i] if masks else counts
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        x = x + block.attn.proj(merge_heads(attended))
+        if shorten:
+            scores = q[:, :, :1] @ k.mT / q.shape[-1] ** 0.5  # (B, nh, 1, T)
+            looks = scores.softmax(dim=-1)[:, :, 0, 1:].mean(dim=1)  # (B, N)
+            x, sizes = shorten(i, x, looks, k.mean(dim=1), sizes)
+        x = x + block.mlp(block.norm2(x))
+    return model.head(model.norm(x)[:, 0])
+
+
+class Int8Linear(nn.Module):
+    """A linear layer with weights of one byte: a scale for each row, rounded to the nearest step.
+
+    Args:
+        linear: the layer whose weights it takes.
+        bits: of a weight, 2 to 8; one with fewer is still stored in a byte.
+    """
+
+    weight: torch.Tensor  # (out, in) int8
+    scale: torch.Tensor  # (out, 1)
+
+    def __init__(self, linear: nn.Linear, bits: int = 8):
+        super().__init__()
+        top = 2 ** (bits - 1) - 1  # 127 for 8 bits
+        scale = linear.weight.detach().abs().amax(dim=1, keepdim=True) / top
+        self.register_buffer("weight", (linear.weight.detach() / scale).round().to(torch.int8))
+        self.register_buffer("scale", scale)
+        self.bias = linear.bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Give what the layer gave, up to rounding: float products with weights made anew."""
+        return F.linear(x, self.weight.to(x.dtype) * self.scale, self.bias)
+
+
+def quantised(model: nn.Module, bits: int = 8) -> nn.Module:
+    """Copy a model with every linear layer replaced by an ``Int8Linear``."""
+    smaller = copy.deepcopy(model).eval()
+    for parent in list(smaller.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, nn.Linear):
+                setattr(parent, name, Int8Linear(child, bits))
+    return smaller
+
+
+def bytes_of_linears(model: nn.Module) -> int:
+    """Add up the bytes of weights and scales of all linear layers, biases left out."""
+    layers: list[Any] = [m for m in model.modules() if isinstance(m, nn.Linear | Int8Linear)]
+    return sum(
+        x.numel() * x.element_size()
+        for layer in layers
+        for x in (layer.weight, getattr(layer, "scale", None))
+        if x is not None
+    )
+
+
 # --- models of images of 32 px with these forms of attention -----------------------------------
 
 HEAD_DIM = {48: 16}  # of the one width; the four widths have heads of 8 columns
@@ -444,8 +540,6 @@ class StagedNetwork(nn.Module):
         has_bias: whether windows have a learned number for each offset.
     """
 
-    reduction: str | None = None  # how half of the tokens leave: see ``forward_half_tokens``
-
     def __init__(
         self,
         patch_size: int,
@@ -477,52 +571,8 @@ class StagedNetwork(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to logits (B, K)."""
-        if self.reduction:
-            return forward_half_tokens(self, images, self.reduction)
         x = self.blocks(self.embed(images))
         return self.head(self.norm(x).mean(dim=(1, 2)))
-
-
-def forward_half_tokens(model: StagedNetwork, images: torch.Tensor, method: str) -> torch.Tensor:
-    """Run a model of global attention with half of its tokens from the second block on.
-
-    Args:
-        model: of one stage, in eval mode.
-        images: (B, C, H, W).
-        method: "pruned", keep the most attended; "merged", join those that are alike.
-
-    Returns:
-        Logits (B, K).
-    """
-    x = model.embed(images).flatten(1, 2)  # (B, T, D)
-    sizes = torch.ones(x.shape[:2])  # how many patches each token stands for
-    blocks: list[Any] = list(model.blocks)
-    for i, block in enumerate(blocks):
-        normed = block.norm1(x)
-        attended, weights = block.attn(normed)  # weights (B, nh, T, T)
-        x = x + attended
-        if i == 0:
-            # both functions leave the class token alone: a copy of the first stands in its place
-            x, sizes = torch.cat([x[:, :1], x], dim=1), torch.cat([sizes[:, :1], sizes], dim=1)
-            half = x.shape[1] // 2
-            if method == "pruned":
-                x, sizes = prune_tokens(x, weights.mean(dim=(1, 2)), half), sizes[:, : half + 1]
-            else:
-                keys = block.attn.qkv(normed).chunk(3, dim=-1)[1]
-                x, sizes = merge_tokens(x, torch.cat([keys[:, :1], keys], dim=1), sizes, half)
-            x, sizes = x[:, 1:], sizes[:, 1:]
-        x = x + block.mlp(block.norm2(x))
-    share = sizes / sizes.sum(dim=1, keepdim=True)  # (B, T/2)
-    return model.head((model.norm(x) * share[:, :, None]).sum(dim=1))
-
-
-@torch.no_grad()
-def round_weights(model: nn.Module) -> None:
-    """Round the weights of all linear layers to 255 steps in each row, as int8 would hold them."""
-    for layer in model.modules():
-        if isinstance(layer, nn.Linear):
-            step = layer.weight.abs().amax(dim=1, keepdim=True) / 127
-            layer.weight.copy_((layer.weight / step).round() * step)
 
 
 def macs(model: nn.Module) -> float:

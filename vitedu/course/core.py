@@ -26,6 +26,7 @@ MINUTES = {
     "05_inside": 90,
     "06_vit_and_cnn": 90,
     "07_less_data": 90,
+    "08_efficient": 90,
 }
 MOST = {"cells": 85, "words": 2800, "lines": 300, "predictions": 6}
 

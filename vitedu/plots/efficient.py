@@ -11,7 +11,7 @@ import torch
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from vitedu.plots.parts import draw_image, draw_lines, draw_map, frame, name_rows, write_cells
+from vitedu.plots.parts import draw_lines, draw_map, frame, write_cells
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -127,52 +127,30 @@ def show_growth(
 
 
 @styled
-def show_fewer_tokens(lines: Mapping[str, Mapping[int, Sequence[float]]], whole: float) -> Figure:
-    """Draw the accuracy that is left when fewer patch tokens go on, one line a way to choose them.
+def show_tokens(photograph, panels: Mapping[str, torch.Tensor]) -> Figure:
+    """Draw which patches of a photograph still have a token, and which of them share one.
 
     Args:
-        lines: way -> patch tokens that stay -> accuracies, one or several.
-        whole: the accuracy with all tokens.
+        photograph: (3, H, W), uint8; H and W are multiples of gh and gw.
+        panels: title -> (gh, gw) whole numbers: equal where patches share a token, -1 where a patch
+            has none. Patches that share one have their mean colour; those without are grey.
     """
-    fig, ax = panel(WIDTH * 0.75, 3.4)
-    ax.axhline(whole, color=GREY, linestyle=":")
-    ax.axhline(0.1, color=GREY, linestyle=":")
-    for (name, points), colour, mark in zip(lines.items(), CYCLE, "osD^v", strict=False):
-        means = [fmean(values) for values in points.values()]
-        ax.plot(list(points), means, mark + "-", color=colour, label=name, markersize=5)
-        for count, values in points.items():
-            if len(values) > 1:
-                ax.plot([count, count], [min(values), max(values)], color=colour, linewidth=2)
-    counts = sorted({count for points in lines.values() for count in points})
-    ax.set(xlabel="patch tokens that go on, of 16", ylabel="test accuracy (%)", ylim=(0, 1.05))
-    ax.set_xticks(counts)
-    ax.invert_xaxis()
-    ax.text(counts[-1], 0.04, "guessing", fontsize=8, color=GREY)
-    ax.text(counts[0], whole - 0.05, "all patches", fontsize=8, color=GREY, ha="right")
-    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return fig
-
-
-@styled
-def show_pruning(images: torch.Tensor, is_kept: torch.Tensor, patch_size: int) -> Figure:
-    """Draw images above the patches of them that stay; what is dropped is grey.
-
-    Args:
-        images: (n, C, H, W).
-        is_kept: (n, N) boolean, patches row by row.
-        patch_size: P, in pixels.
-    """
-    fig, axes = figure(2, len(images), size=(WIDTH, 3.0))
-    for (above, below), image, stays in zip(axes.T, images, is_kept, strict=True):
-        draw_image(above, image)
-        picture = to_picture(image).copy()
-        width = picture.shape[1] // patch_size
-        for k in (~stays).nonzero().flatten().tolist():
-            top, left = k // width * patch_size, k % width * patch_size
-            picture[top : top + patch_size, left : left + patch_size] = 0.8
-        draw_map(below, picture)
-    name_rows(axes, ("image", "what stays"))
+    fig, axes = figure(1, len(panels), size=(WIDTH, WIDTH / len(panels) + 0.4))
+    for ax, (title, owners) in zip(axes[0], panels.items(), strict=True):
+        picture = torch.from_numpy(to_picture(photograph).copy())  # (H, W, 3)
+        side = picture.shape[0] // owners.shape[0], picture.shape[1] // owners.shape[1]
+        large = owners.repeat_interleave(side[0], 0).repeat_interleave(side[1], 1)  # (H, W)
+        for owner, patches in zip(*owners.unique(return_counts=True), strict=True):
+            here = large == owner
+            if owner < 0:
+                picture[here] = 0.85
+            elif patches > 1:
+                picture[here] = picture[here].mean(dim=0)
+        rows, columns = torch.zeros_like(large).bool(), torch.zeros_like(large).bool()
+        rows[1:] = large[1:] != large[:-1]
+        columns[:, 1:] = large[:, 1:] != large[:, :-1]
+        picture[rows | columns] = 1.0
+        draw_map(ax, picture.numpy(), title)
     return fig
 
 

@@ -2,7 +2,7 @@
 
 Sections 3 and 12 of notebook 08; the models stand in ``vitedu.efficient``. Images, steps, shifts
 and mirror images and the recipe are the same, and nothing was tuned for any of them. All have about
-80,000 parameters. Beside them stand forms that need no new training: fewer tokens, int8 weights.
+80,000 parameters.
 """
 
 from typing import Any
@@ -12,8 +12,8 @@ from torch import nn
 
 from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
 from vitedu.data import Data
-from vitedu.efficient import StagedNetwork, round_weights
-from vitedu.fitting.loop import TrainConfig, measure_test_accuracy
+from vitedu.efficient import StagedNetwork
+from vitedu.fitting.loop import TrainConfig
 from vitedu.hardware import Profile
 
 ONE_GRID = {"patch_size": 4, "widths": [48], "depths": [4], "has_positions": True}
@@ -59,12 +59,4 @@ def learn(model: nn.Module, seed: int, profile: Profile) -> tuple[Data, float]:
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure it, that of global attention in its other forms too."""
     model, (data, config) = build(arm, seed), data_and_recipe(seed, profile)
-    results = train_and_measure(model, data, config, validation_images=100)
-    if arm == "global attention":
-        for how in ("pruned", "merged"):
-            model.reduction = how
-            results[f"{how}, test_accuracy"] = measure_test_accuracy(model, data)
-        model.reduction = None
-        round_weights(model)
-        results["int8, test_accuracy"] = measure_test_accuracy(model, data)
-    return results
+    return train_and_measure(model, data, config, validation_images=100)

@@ -11,7 +11,7 @@ MODELS = ("global attention", "random features", "MLP-Mixer", "ConvNeXt")
 ARMS: Arms = {
     f"{model}, {lr:g}": {"model": model, "lr": lr}
     for model in MODELS
-    for lr in (4e-3, 8e-3, 1.6e-2, 3.2e-2)
+    for lr in (4e-3, 8e-3, 1.6e-2, 3.2e-2, 6.4e-2)
 }
 
 
