@@ -24,6 +24,7 @@ MINUTES = {
     "03_encoder": 95,
     "04_training": 120,
     "05_inside": 90,
+    "09_transfer": 90,
 }
 MOST = {"cells": 85, "words": 2800, "lines": 300, "predictions": 6}
 
