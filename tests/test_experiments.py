@@ -162,8 +162,8 @@ def test_shipped_rows_are_those_of_the_live_numbers_or_none(calls, tmp_path, mon
 
 def test_all_shipped_rows_say_their_data():
     """Photographs, tasks of their own, drawn shapes; no row without."""
-    photographs = "ablations climb data_hunger fewer_tokens horizons jigsaw label_counts".split()
-    photographs += "less_data modern_block rates thread without_one_part".split()
+    photographs = "ablations climb data_hunger few_labels fewer_tokens horizons jigsaw".split()
+    photographs += "label_counts less_data modern_block rates thread without_one_part".split()
     own = {"cue": "cells", "texture": "textures", **dict.fromkeys(photographs, "cifar10")}
     rows = [row for name in names() for row in measured(name)]
     assert len(rows) >= 430  # so many were shipped when the photographs came

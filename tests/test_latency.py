@@ -23,7 +23,7 @@ WIDGETS = {  # notebook -> cells that end in a widget
     "06_vit_and_cnn": ("reach",),
     "07_less_data": ("dino-sort",),
     "08_efficient": ("blocks",),
-    "09_transfer": ("explore-show",),
+    "09_transfer": ("dinov2-explore",),
 }
 # the panel trains as on a laptop, for longer than the test takes; several pictures to choose from
 LONGER = {

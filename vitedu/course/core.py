@@ -27,6 +27,7 @@ MINUTES = {
     "06_vit_and_cnn": 90,
     "07_less_data": 90,
     "08_efficient": 90,
+    "09_transfer": 90,
 }
 MOST = {"cells": 85, "words": 2800, "lines": 300, "predictions": 6}
 
