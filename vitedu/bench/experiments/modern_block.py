@@ -5,6 +5,8 @@ One part an arm, then all four. Notebook 04 shows the rows. The parts: RMSNorm (
 many parameters (Shazeer 2020, arXiv 2002.05202), registers (Darcet et al. 2023, arXiv 2309.16588).
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -41,7 +43,7 @@ def build(arm: str, seed: int) -> nn.Module:
     parts = dict(ARMS[arm])
     rms_norm, start = parts.pop("rms_norm", False), parts.pop("layer_scale", None)
     torch.manual_seed(seed)
-    model = build_model(preset("vit_pico_patch4_32", **parts))
+    model: Any = build_model(preset("vit_pico_patch4_32", **parts))
     D = model.config.embed_dim
     for block in model.blocks:
         if start is not None:
