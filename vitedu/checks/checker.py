@@ -58,7 +58,6 @@ class Checker:
 
     # --- grading ---------------------------------------------------------------------------------
     hides: frozenset[str] = frozenset()  # earlier references that alone would solve this exercise
-    flags: frozenset[str] = frozenset()  # names in an answer that a person should look at
 
     def __post_init__(self):
         if self.reference is None:

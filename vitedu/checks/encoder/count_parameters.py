@@ -47,5 +47,4 @@ CHECKER = Checker(
     },
     polish={"rare sizes": "also for no block, and where every size is 1"},
     hides=frozenset({"VisionTransformer", "EncoderBlock", "MultiHeadAttention"}),
-    flags=frozenset({"VisionTransformer", "EncoderBlock", "parameters", "numel"}),
 )
