@@ -42,7 +42,7 @@ def mixup(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Blend every image with a partner of its batch, and the labels in the same proportion.
 
-    A model that must answer "70 % star, 30 % ring" cannot learn single images by heart.
+    A model that must answer "70 % cat, 30 % ship" cannot learn single images by heart.
 
     Args:
         images: (B, C, H, W) float.
