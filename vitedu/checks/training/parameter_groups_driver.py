@@ -4,6 +4,7 @@ Imports the standard library and torch only, for the grader's worker.
 """
 
 from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
 
 import torch
 from torch import nn
@@ -119,6 +120,7 @@ class Network(ModuleRecipe):
         model.pos_embed = nn.Parameter(torch.zeros(1, 5, width))
         model.patch_embed = nn.Module()
         model.patch_embed.proj = nn.Conv2d(1, width, 2, stride=2)
+        model.config = SimpleNamespace(depth=1)
         model.blocks = nn.ModuleList([Network._block(width)])
         model.norm = nn.LayerNorm(width)
         model.head = nn.Linear(width, 3)
@@ -136,6 +138,7 @@ class Network(ModuleRecipe):
     def _deep(width: int, depth: int = 12) -> nn.Module:
         """Build a model whose blocks have numbers of two digits."""
         model = Network._encoder(width)
+        model.config.depth = depth
         model.blocks = nn.ModuleList(Network._block(width) for _ in range(depth))
         return model
 
