@@ -217,10 +217,7 @@ assert run.returncode == 0 and "below 1e-5: True" in run.stdout
 assert logit_difference < 1e-4 and torch.equal(back, photo.float()) and at_384.shape[1] == 577
 assert fold_difference < 1e-4 and 0 < apart < 0.3 and same > 0.8
 assert by_table["resized"][-1] > by_table["zeros"][-1]
-tables = ("resized", "random", "zeros")
-shape_at_40 = {table: by_question["which shape", table, 40] for table in tables}
-assert shape_at_40["resized"] > shape_at_40["random"] + 0.02
-assert abs(shape_at_40["resized"] - shape_at_40["zeros"]) < 0.1
+assert max(by_question["which quarter, zeros"]) < 50  # guessing: 25
 assert ways["head only"][0] == 970 and ways["LoRA"][0] < 0.04 * ways["full"][0] == 0.04 * size_after
 assert merge_difference < 1e-4 and blind_losses[1] > 4 * blind_losses[2] > 2 * blind_losses[0]
 assert len(CAPTIONS) == 40 and len(WORDS) == 14 and is_hidden(torch.arange(40)).sum() == 10

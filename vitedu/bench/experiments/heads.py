@@ -1,6 +1,6 @@
 """One frozen backbone and four small heads: class, box, mask and depth of drawn shapes.
 
-Section 6 of notebook 09. The heads are trained together. The backbone does not learn: it is the
+The heads are trained together. The backbone does not learn: it is the
 shipped one, or one of random weights, which differ from seed to seed.
 """
 
