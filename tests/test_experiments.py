@@ -143,6 +143,7 @@ def test_lines_name_their_data_or_a_line_above_does(calls, tmp_path):
 def test_shipped_rows_are_those_of_the_live_numbers_or_none(calls, tmp_path, monkeypatch):
     """By default those that the experiment runs on; a name shows others alone."""
     monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    experiments.find("x").DATA = "shapes"
     assert measured("x") == []
     for data, seed in (("shapes", 0), ("mine", 1)):
         run_experiment("x", tmp_path / "x.jsonl", profile=QUICK, seeds=[seed], data=data)
@@ -161,13 +162,12 @@ def test_shipped_rows_are_those_of_the_live_numbers_or_none(calls, tmp_path, mon
 
 
 def test_all_shipped_rows_say_their_data():
-    """Photographs, tasks of their own, drawn shapes; no row without."""
-    photographs = "ablations climb data_hunger few_labels fewer_tokens horizons jigsaw".split()
-    photographs += "label_counts less_data modern_block rates thread without_one_part".split()
-    own = {"cue": "cells", "texture": "textures", **dict.fromkeys(photographs, "cifar10")}
+    """Photographs, tasks of their own, shapes where the object must be known; no row without."""
+    own = {"cue": "cells", "texture": "textures"}
+    own |= dict.fromkeys(("captions", "heads", "inside"), "shapes")
     rows = [row for name in names() for row in measured(name)]
     assert len(rows) >= 430  # so many were shipped when the photographs came
-    assert all(row.data == own.get(row.experiment, "shapes") for row in rows)
+    assert all(row.data == own.get(row.experiment, "cifar10") for row in rows)
 
 
 def test_experiments_load_the_data_that_they_name():
@@ -176,15 +176,15 @@ def test_experiments_load_the_data_that_they_name():
         text = (experiments.FOLDER / f"{name}.py").read_text(encoding="utf-8")
         for source in re.findall(r"\bload(?:_data)?\((.+?)[,)]", text):
             assert source in ("DATA", f'"{experiments.data_of(name)}"'), name
-        if re.search(r"\b(shapes\(profile|drawings\()", text):
+        if re.search(r"\bdrawings\(", text):
             assert experiments.data_of(name) == "shapes", name
 
 
 def test_a_goal_belongs_to_its_data(monkeypatch):
-    """The accuracy at which a CNN is stopped on shapes says nothing about photographs."""
-    photographs = load_data(limit=10, held_out=10)
-    monkeypatch.setattr(robustness, "shapes", lambda profile, count, quick: photographs)
-    with pytest.raises(ValueError, match="chosen on shapes, not on cifar10. Choose one; add it"):
+    """The accuracy at which a CNN is stopped on photographs says nothing about shapes."""
+    shapes = load_data("shapes", limit=10, held_out=10)
+    monkeypatch.setattr(robustness, "images", lambda profile, count, quick: shapes)
+    with pytest.raises(ValueError, match="chosen on cifar10, not on shapes. Choose one; add it"):
         robustness.run("CNN", 0, QUICK)
 
 

@@ -202,7 +202,7 @@ def test_lint_names_the_fault(tmp_path, fault):
 
 ALONE = 'rows = measured("cue", "cells")\nprint(rows[0].data)'
 BESIDE = {  # cells -> what lint says, or "" where all is well
-    'data = load_data()\nmeasured("ladder")': "ladder, made on shapes, stands beside cifar10",
+    'data = load_data()\nmeasured("heads")': "heads, made on shapes, stands beside cifar10",
     'd = load_data("cifar10")\nmeasured("cue", d)': "cue, made on cells, stands beside cifar10",
     'd = load_data()\nd = replace(d)\nmeasured("cue", data=d)': "stands beside cifar10",
     's = os.environ.get("V", "x")\nd = load_data(s)\nmeasured("cue", d)': "stands beside x",
@@ -211,13 +211,13 @@ BESIDE = {  # cells -> what lint says, or "" where all is well
     'measured("cue", "cells")': "shows measurements without their data",
     "measured(name)": "shows measurements without their data",
     'measured("cue", "shapes").data': "cue, made on cells, stands beside shapes",
-    'd = load_data()\nread_course_model("stand_in", d)': "made on shapes, stands beside cifar10",
-    'load_data()\nread_course_model("stand_in", "shapes")': "stands beside cifar10",
+    'd = load_data()\nread_course_model("shapes_patch4", d)': "made on shapes, stands beside cifar10",
+    'load_data()\nread_course_model("shapes_patch4", "shapes")': "stands beside cifar10",
     f"load_data()\n{ALONE}": "",
-    'load_data("shapes")\nmeasured("ladder")': "",
-    'd = load_data("shapes")\nmeasured("ladder", d)\nread_course_model("stand_in", d)': "",
+    'load_data("shapes")\nmeasured("heads")': "",
+    'd = load_data("shapes")\nmeasured("heads", d)\nread_course_model("shapes_patch4", d)': "",
     'd = load_data()\nmeasured("not_measured_yet", d)': "",
-    'load_data()\nmeasured("ladder", few)': "",  # what few is shows at run time
+    'load_data()\nmeasured("heads", few)': "",  # what few is shows at run time
 }
 
 

@@ -127,7 +127,7 @@ def measure_unlike(model: VisionTransformer, data: Data, info: dict) -> tuple[di
     covariance = torch.cov((features - means[labels]).T)  # (D, D)
     ridge = 1e-3 * covariance.diagonal().mean() * torch.eye(len(covariance))
     scale = torch.linalg.inv(torch.linalg.cholesky(covariance + ridge)).T
-    known, S = {"means": means.float(), "scale": scale.float()}, data.image_size
+    known, S = {"means": means.float(), "scale": scale.half()}, data.image_size
     squares = [
         torch.tensor(load_photograph(side, name)).unfold(0, S, S // 2).unfold(1, S, S // 2)
         for name in ("coffee", "grace_hopper", "rocket")  # CIFAR-10 has no class for them

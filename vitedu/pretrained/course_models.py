@@ -1,6 +1,6 @@
 """The weights with pictures that notebook 03 ends with.
 
-Role: ``prepare_demo``: published weights, or a small model in their place. Not here: how published
+Role: ``prepare_demo``: published weights, or our own model in their place. Not here: how published
 weights become ours (``loading``), the files of the small models (``reading``), figures (``plots``).
 """
 
@@ -12,13 +12,13 @@ from pathlib import Path
 import torch
 
 from vitedu.data import load_data
-from vitedu.data.photograph import load_photograph
+from vitedu.data.photograph import load_photograph, square_photograph
 from vitedu.pretrained.loading import load_pretrained
 from vitedu.pretrained.published import preprocessing
-from vitedu.pretrained.reading import normalize, read_course_model
+from vitedu.pretrained.reading import read_course_model
 from vitedu.vit import ViTConfig
 
-UNSEEN_SEED = 1  # a seed of drawn shapes that the stand-in was not trained on
+STAND_IN = "vit_tiny_patch4_32.cifar10"  # where no published weights can be had
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Demo:
 
 
 def prepare_demo(photos: Iterable[str | Path] = (), *, download: bool = True) -> Demo:
-    """Fetch the smallest published ViT at hand; without it, take the course's own small model.
+    """Fetch the smallest published ViT at hand; without it, take the course's own model.
 
     Args:
         photos: image files of the caller, to stand after matplotlib's photograph.
@@ -48,12 +48,12 @@ def prepare_demo(photos: Iterable[str | Path] = (), *, download: bool = True) ->
         if not path.is_file():
             raise ValueError(f"there is no image at {path}; correct the path in my_photos.")
     if not download:
-        return stand_in_demo("This profile downloads nothing.")
+        return stand_in_demo("This profile downloads nothing.", paths)
     name = "vit_tiny_patch16_224" if find_spec("timm") else "vit_b_16"
     try:
         model = load_pretrained(name)
     except OSError as error:
-        return stand_in_demo(str(error).partition(". Without")[0] + ".")
+        return stand_in_demo(str(error).partition(". Without")[0] + ".", paths)
     return published_demo(name, model, paths)
 
 
@@ -76,16 +76,17 @@ def published_demo(name: str, model, paths: list[Path]) -> Demo:
     )
 
 
-def stand_in_demo(reason: str) -> Demo:
-    """Take the course's own model, and drawn shapes that it was not trained on."""
-    shapes = load_data("shapes", seed=UNSEEN_SEED, limit=10)
-    config, weights, data = read_course_model("stand_in", shapes)
-    pictures = shapes.test.images[:6]
+def stand_in_demo(reason: str, paths: list[Path]) -> Demo:
+    """Take the course's own model, and test photographs before those of the caller."""
+    photographs = load_data(limit=10, held_out=10)
+    config, weights, _ = read_course_model(STAND_IN, photographs)
+    own = [torch.from_numpy(square_photograph(path, config.image_size)) for path in paths]
+    pictures = [*photographs.test.images[:6], *own]
     return Demo(
-        f"a stand-in: a small model of the course, trained on drawn shapes. {reason}",
+        f"a stand-in: {STAND_IN}, which the course trained. {reason}",
         config,
         weights,
-        list(pictures),
-        normalize(pictures, data),
-        tuple(data["class_names"]),
+        pictures,
+        photographs.normalize(torch.stack(pictures)),
+        photographs.class_names,
     )

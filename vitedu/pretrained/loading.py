@@ -152,7 +152,8 @@ def class_distance(features: torch.Tensor, known: dict[str, torch.Tensor]) -> to
     After ``known["scale"]`` (D, D) the features of a class vary alike in all directions, so this is
     Mahalanobis's distance, as in Lee et al. 2018 (arXiv 1807.03888).
     """
-    return torch.cdist(features @ known["scale"], known["means"] @ known["scale"]).amin(dim=1)
+    scale = known["scale"].float()  # rounded to half precision in its file
+    return torch.cdist(features @ scale, known["means"] @ scale).amin(dim=1)
 
 
 def build_shipped(description: dict) -> Any:

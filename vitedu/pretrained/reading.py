@@ -65,8 +65,8 @@ def read_course_model(
     """Read weights that come with the package.
 
     Args:
-        name: of a folder beside this file: "stand_in" (notebook 03), "shapes_patch4" (05), or a
-            name of ``shipped_models``.
+        name: of a folder beside this file: "shapes_patch4" (05, 09), or a name of
+            ``shipped_models``.
         data: the images that it is for, or their name, such as "shapes"; a ValueError if it was
             trained on others. None: images of any kind.
 

@@ -39,7 +39,7 @@ from vitedu.hardware import Profile, pick_device
 from vitedu.stopwatch import machine
 
 FOLDER = Path(__file__).parent
-DATA = "shapes"  # what experiments run on
+DATA = "cifar10"  # what experiments run on
 load = cache(load_data)
 Arms = dict[str, dict[str, Any]]  # name -> settings, in what JSON can hold
 Results = dict[str, Any]  # numbers, and facts in words such as the precision in use
@@ -50,10 +50,12 @@ def cut(size: int, profile: Profile, quick: int) -> int:
     return min(size, quick) if profile.name == "quick" else size
 
 
-def shapes(profile: Profile, count: int | None, quick: tuple[int, int | None]) -> Data:
-    """Draw shapes once: ``count`` to learn from; ``quick`` says how many, and how many others."""
+def images(
+    profile: Profile, count: int | None, quick: tuple[int, int | None], name: str = DATA
+) -> Data:
+    """Load images once: ``count`` to learn from; ``quick`` says how many, and how many others."""
     limit, held_out = quick if profile.name == "quick" else (count, None)
-    return load("shapes", limit=limit, held_out=held_out)
+    return load(name, limit=limit, held_out=held_out)
 
 
 @cache

@@ -11,13 +11,20 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Measurement, Results, cut, group_by_arm, load, train_to_end
+from vitedu.bench.experiments import (
+    DATA,
+    Measurement,
+    Results,
+    cut,
+    group_by_arm,
+    load,
+    train_to_end,
+)
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
 
-DATA = "cifar10"
 PRESET = "vit_pico_patch4_32"
 
 

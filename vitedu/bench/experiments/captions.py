@@ -19,9 +19,10 @@ from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.options import build_model
-from vitedu.pretrained.course_models import normalize, read_course_model
+from vitedu.pretrained.reading import normalize, read_course_model
 from vitedu.transfer import clip_loss, sigmoid_contrastive_loss
 
+DATA = "shapes"  # captions name the colour and the place of an object
 ARMS: Arms = {
     "CLIP": {"loss": "CLIP"},
     "SigLIP": {"loss": "SigLIP"},
@@ -64,7 +65,7 @@ def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int
     Returns:
         Unit features of all test images (n, D) and of all captions (240, D).
     """
-    config, weights, data = read_course_model("stand_in", "shapes")
+    config, weights, data = read_course_model("shapes_patch4", DATA)
     images, *truth = drawings(profile.pick(quick=400, laptop=4_000, gpu=10_000), 0)
     facts = facts_of(images, *truth)
     train_rows = (~is_held_out(facts)).nonzero().flatten()

@@ -12,14 +12,13 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Arms, Measurement, Results, cut, load, train_to_end
+from vitedu.bench.experiments import DATA, Arms, Measurement, Results, cut, load, train_to_end
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.evaluating import predict
 from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
 
-DATA = "cifar10"
 PRESET = "vit_pico_patch4_32"
 COMMON = {"epochs": 1, "batch_size": 64, "weight_decay": 0.1, "crop_padding": None}
 CROPS = {"crop_padding": 1}

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
+from vitedu.bench.experiments import Arms, Results, images, train_and_measure
 from vitedu.data import Data
 from vitedu.efficient import StagedNetwork
 from vitedu.fitting.loop import TrainConfig
@@ -43,10 +43,9 @@ def build(arm: str, seed: int) -> StagedNetwork:
 
 
 def data_and_recipe(seed: int, profile: Profile, lr: float = 4e-3) -> tuple[Data, TrainConfig]:
-    """Say what all arms learn from, and how: 300 steps."""
-    epochs = cut(6, profile, 1)
-    config = TrainConfig(epochs=epochs, seed=seed, lr=lr, precision="float32", **RECIPE)
-    return shapes(profile, 3_200, quick=(200, 200)), config
+    """Say what all arms learn from, and how: one epoch of all photographs."""
+    config = TrainConfig(epochs=1, seed=seed, lr=lr, precision="float32", **RECIPE)
+    return images(profile, None, quick=(200, 200)), config
 
 
 def learn(model: nn.Module, seed: int, profile: Profile) -> tuple[Data, float]:

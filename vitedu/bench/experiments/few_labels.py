@@ -12,15 +12,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Measurement, Results, cut, load
+from vitedu.bench.experiments import DATA, Arms, Measurement, Results, cut, load
 from vitedu.data import Data
 from vitedu.hardware import Profile
 from vitedu.options import build_model, with_options
-from vitedu.pretrained.course_models import read_course_model
+from vitedu.pretrained.reading import read_course_model
 from vitedu.transfer import LoRALinear, accuracy_of, fit_to, layerwise_lr_groups
 from vitedu.vit import VisionTransformer
 
-DATA = "cifar10"
 NAME = "vit_pico_dino_patch4_32.cifar10"
 WAYS: Arms = {
     "from scratch": {},

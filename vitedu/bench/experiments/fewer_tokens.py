@@ -10,12 +10,11 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Arms, Results, cut, load
+from vitedu.bench.experiments import DATA, Arms, Results, cut, load
 from vitedu.efficient import Step, forward_with, merge_tokens, prune_tokens, quantised
 from vitedu.hardware import Profile
 from vitedu.pretrained import load_pretrained
 
-DATA = "cifar10"
 NAME = "vit_tiny_patch4_32.cifar10"
 PLANS = {  # how many tokens leave in each of the six blocks
     "4 in every block": [4] * 6,

@@ -17,9 +17,10 @@ from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.options import build_model
 from vitedu.patches import unpatchify
-from vitedu.pretrained.course_models import normalize, read_course_model
+from vitedu.pretrained.reading import normalize, read_course_model
 from vitedu.vit import VisionTransformer, ViTConfig, capture
 
+DATA = "shapes"  # box, mask and depth need the object
 ARMS: Arms = {"trained": {"trained": True}, "untrained": {"trained": False}}
 Tensors = dict[str, torch.Tensor]
 

@@ -9,13 +9,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Results, load, train_and_measure
 from vitedu.data.cifar10 import CLASS_NAMES
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 from vitedu.vit_and_cnn import SmallCNN
 
-DATA = "cifar10"
 LINEAR, CNN = "linear layer on pixels", "small CNN, 1 epoch"
 ARMS: Arms = {LINEAR: {"epochs": 1, "lr": 1e-3}, CNN: {"epochs": 1, "lr": 3e-3}}
 COMMON: Any = {"batch_size": 64, "crop_padding": 1}

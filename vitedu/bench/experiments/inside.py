@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Arms, Results, cut, shapes, train_to_end
+from vitedu.bench.experiments import Arms, Results, cut, images, train_to_end
 from vitedu.data import Data
 from vitedu.fitting.loop import TrainConfig, measure_test_accuracy
 from vitedu.hardware import Profile
@@ -19,6 +19,7 @@ from vitedu.vit import VisionTransformer, ViTConfig
 from vitedu.vit_and_cnn import shuffle_patches
 
 CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2.0)
+DATA = "shapes"  # maps are set beside masks
 ARMS: Arms = {
     "class token": {},
     "mean of the patches": {"pool": "mean"},
@@ -77,7 +78,7 @@ def settings(seed: int, epochs: int) -> TrainConfig:
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure what the notebook measures."""
-    data = shapes(profile, None, quick=(64, 50))
+    data = images(profile, None, quick=(64, 50), name=DATA)
     model = build(arm, seed, data)
     before = measure_inside(model, data)
     config = settings(seed, cut(4, profile, 1))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 
-from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
 from vitedu.data.loading import Split
 from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.fitting.recipes import thread_recipe
@@ -18,7 +18,6 @@ from vitedu.transplant import TorchEncoderViT
 from vitedu.vit import PRESETS
 from vitedu.vit_and_cnn import shuffle_patches
 
-DATA = "cifar10"
 ARMS: Arms = {"with positions": {"positions": 1}, "without positions": {"positions": 0}}
 
 

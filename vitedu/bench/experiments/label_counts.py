@@ -19,7 +19,6 @@ from vitedu.options import build_model, preset
 from vitedu.pretrained import load_pretrained
 from vitedu.pretrained.reading import shipped_models
 
-DATA = "cifar10"
 PRESET = "vit_pico_patch4_32"
 WITHOUT_LABELS = {  # "dino" -> the model's name
     name.split("_")[2]: name for name, record in shipped_models().items() if not record["labels"]

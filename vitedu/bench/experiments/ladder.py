@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
+from vitedu.bench.experiments import Arms, Results, images, train_and_measure
 from vitedu.bench.experiments.without_one_part import PartialBlock
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
@@ -41,6 +41,9 @@ def build(arm: str, seed: int, config: ViTConfig = CONFIG) -> VisionTransformer:
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one model and measure it on images that it has not seen."""
-    config = TrainConfig(epochs=cut(5, profile, 1), seed=seed, **RECIPE)
-    return train_and_measure(build(arm, seed), shapes(profile, 4_000, quick=(64, 50)), config)
+    """Train one model for an epoch and measure it on photographs that it has not seen."""
+    config, data = (
+        TrainConfig(epochs=1, seed=seed, **RECIPE),
+        images(profile, None, quick=(200, 100)),
+    )
+    return train_and_measure(build(arm, seed), data, config, validation_images=100)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
 from vitedu.data.loading import Data, Split
 from vitedu.fitting.loop import TrainConfig, measure
 from vitedu.hardware import Profile
@@ -20,7 +20,6 @@ from vitedu.options import ViTConfigWithOptions, build_model
 from vitedu.patches import sincos_positions_2d
 from vitedu.vit import VisionTransformer
 
-DATA = "cifar10"
 CONFIG = ViTConfigWithOptions(32, 8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
 COUNT, STEPS = 400, 1_000  # labelled photographs, and steps
 COPIES = 8  # of each image, where windows are cut beforehand

@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
 from vitedu.fitting.recipes import thread_recipe
 from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
 
-DATA = "cifar10"
 ARMS: Arms = {
     "textbook": {},
     "RMSNorm": {"rms_norm": True},

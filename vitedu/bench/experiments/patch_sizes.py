@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import torch
 
-from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
-from vitedu.bench.experiments.data_hunger import CONFIG, settings
+from vitedu.bench.experiments import Arms, Results, cut, train_and_measure
+from vitedu.bench.experiments.data_hunger import CONFIG, photographs, settings
 from vitedu.hardware import Profile
 from vitedu.options import build_model
 
@@ -27,7 +27,7 @@ QUESTIONS = {  # name -> the arms that answer it
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model; give its accuracies and the seconds of the processor."""
     patch_size, epochs = ARMS[arm].values()
-    data = shapes(profile, 3_200, quick=(200, 200))
+    data = photographs(3_200, seed, profile)
     torch.manual_seed(seed)
     model = build_model(replace(CONFIG, fused=True, patch_size=patch_size))
     config = settings("ViT", steps=1, images=len(data.train), seed=seed)

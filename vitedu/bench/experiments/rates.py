@@ -11,9 +11,9 @@ from vitedu.bench.experiments import Arms, Results, cut, train_and_measure
 from vitedu.bench.experiments.data_hunger import build, photographs, settings
 from vitedu.hardware import Profile
 
-DATA = "cifar10"
 CANDIDATES = (
     *(("CNN", "adamw", lr) for lr in (1e-3, 3e-3, 1e-2, 3e-2)),
+    *(("ViT", "adamw", lr) for lr in (3e-4, 1e-3, 3e-3, 1e-2)),
     *(("ViT", "muon", lr) for lr in (4e-3, 8e-3, 1.6e-2, 3.2e-2)),
 )
 ARMS: Arms = {

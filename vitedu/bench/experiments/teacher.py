@@ -19,7 +19,6 @@ from vitedu.less_data import DistilledViT, descend, distillation_loss
 from vitedu.training import random_crop_flip, warmup_cosine
 from vitedu.vit_and_cnn import SmallCNN
 
-DATA = "cifar10"
 ARMS: Arms = {
     "labels": {"teacher": False, "other": False},
     "teacher, same photographs": {"teacher": True, "other": False},

@@ -6,13 +6,12 @@ The run of notebook 01, which takes about a minute. Validation images choose, ov
 
 import torch
 
-from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 from vitedu.transplant import TorchEncoderViT
 from vitedu.vit import PRESETS
 
-DATA = "cifar10"
 SETTINGS = {"optimizer": "muon", "lr": 4e-3, "batch_size": 64, "weight_decay": 0.1}
 SETTINGS |= {"crop_padding": 1, "label_smoothing": 0.0, "warmup_share": 0.1}
 CHANGES: Arms = {  # one at a time

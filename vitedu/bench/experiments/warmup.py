@@ -1,6 +1,6 @@
 """Does warm-up matter? Both places of the norms, two learning rates each, with and without it.
 
-Section 6 of notebook 04. A small model learns 128 drawn images by heart. The rate climbs for a
+Section 6 of notebook 04. A small model learns 128 photographs by heart. The rate climbs for a
 third of the steps or not at all, and then stays at its peak. Both runs of a pair start from the
 same weights and see the same batches, so their difference is what warm-up did.
 """
@@ -12,7 +12,7 @@ from statistics import fmean
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Measurement, Results, cut, load
+from vitedu.bench.experiments import DATA, Arms, Measurement, Results, cut, load
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
@@ -55,7 +55,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and say how low its loss came, and after how many steps it met the goal."""
     steps = cut(120, profile, 20)
     norm, lr, warmup = ARMS[arm].values()
-    data = load("shapes")
+    data = load(DATA, limit=IMAGES, held_out=1)
     images, labels = data.normalize(data.train.images[:IMAGES]), data.train.labels[:IMAGES]
     model, losses = build(norm, seed), list[float]()
     optimizer = torch.optim.AdamW(weight_decay_groups(model, 0.05), lr=lr)

@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
 from vitedu.fitting.recipes import thread_recipe
 from vitedu.hardware import Profile
 from vitedu.vit import PRESETS, VisionTransformer
 
-DATA = "cifar10"
 CONFIG = PRESETS["vit_pico_patch4_32"]
 ARMS: Arms = {
     "whole": {},
