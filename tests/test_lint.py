@@ -211,7 +211,7 @@ BESIDE = {  # cells -> what lint says, or "" where all is well
     'measured("cue", "cells")': "shows measurements without their data",
     "measured(name)": "shows measurements without their data",
     'measured("cue", "shapes").data': "cue, made on cells, stands beside shapes",
-    'd = load_data()\nread_course_model("shapes_patch4", d)': "made on shapes, stands beside cifar10",
+    'd = load_data()\nread_course_model("shapes_patch4", d)': "stands beside cifar10",
     'load_data()\nread_course_model("shapes_patch4", "shapes")': "stands beside cifar10",
     f"load_data()\n{ALONE}": "",
     'load_data("shapes")\nmeasured("heads")': "",
