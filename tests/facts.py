@@ -200,13 +200,12 @@ assert min(by_size[1.0]) > 1 and by_size[0.25][0] > 4 * by_size[0.25][-1]
 assert grow[0] > 13 and grow[1] < 5  # bytes for the backward pass
 assert torch.allclose(flexible, masked, atol=1e-5)
 assert abs(swin / 4.51e9 - 1) < 0.01 and abs(four_macs - 1.567) < 0.001
-assert {name.split(",")[0] for name in better} == {
-    "ConvNeXt", "MLP-Mixer", "four stages", "convolutions", "random features"}
 means = {name: statistics.mean(values) for name, (_, values) in alike.items()}
-assert means["windows"] < base - 0.02 and means["linear attention"] < base - 0.12
-assert means["random features"] > base + 0.05
-assert abs(statistics.mean(gains)) < 1 and all(len(values) > 1 for _, values in alike.values())
-assert all(max(by_rate, key=by_rate.get) > 0.008 for by_rate in tried.values())
+cheaper = ("windows", "averaged keys", "linear attention", "random features")
+assert all(abs(means[name] - base) < 0.015 for name in cheaper) and best == "MLP-Mixer"
+assert means[best] > base + 0.03 and means["patches of 8 px"] < base - 0.07
+assert 0 < statistics.mean(gains) < 2 and all(len(values) > 1 for _, values in alike.values())
+assert all(tried["MLP-Mixer"][lr] == max(each[lr] for each in tried.values()) for lr in rates)
 assert len(set(winners.values())) == 1
 assert (packed - alone).abs().max() < 1e-4 < 1 < (mixed - alone).abs().max()
 assert round(padding, 2) == 0.45 and round(packing_mask(counts).float().mean().item(), 2) == 0.33
