@@ -158,12 +158,12 @@ assert broken["wraps around"] < 1e-5
 assert min(broken["border of zeros"], broken["wraps around, stride 2"]) > 0.05
 assert not_followed["symmetric", "turned"] < 1e-5 and not_followed["random", "turned"] > 0.1
 assert min(not_followed[kernel, "twice the size"] for kernel in ("symmetric", "random")) > 0.1
-shuffled = {name: at_equal[name]["shuffled, patches of 8 px"] for name in networks}
-assert fmean(shuffled["ViT"]) > 0.7 > 0.4 > fmean(shuffled["CNN"])
-for how in ("noise 0.1", "8 of 16 patches black", "blurred, 3 x 3", "half the contrast"):
+for how in ("noise 0.2", "blurred, 3 x 3", "8 of 16 patches black", "shuffled, patches of 8 px"):
     assert min(at_equal["ViT"][how]) > max(at_equal["CNN"][how]), how
-assert all(min(by_shape[n][0]) > 0.5 > max(by_shape[n][-1]) for n in networks)
-assert min(min(by_shape[n][1]) for n in networks) > 0.9
+by_large = {name: at_equal[name]["shuffled, patches of 16 px"] for name in networks}
+assert min(by_large["CNN"]) > max(by_large["ViT"])
+assert all(min(sum(by_shape[n][:2], [])) > 0.95 > 0.01 > max(by_shape[n][-1]) for n in networks)
+assert min(by_shape["ViT"][at_02]) > max(by_shape["CNN"][at_02])
 assert 4.2 < ratio[224] < 4.4 and ratio[640] > ratio[224] + 1
 assert 4.05 < cost["ResNet-50"][224] < 4.15 and 17.5 < cost["ViT-B/16"][224] < 17.6
 assert best_size == {"equal steps": 4, "equal time": 8}
@@ -200,13 +200,12 @@ assert min(by_size[1.0]) > 1 and by_size[0.25][0] > 4 * by_size[0.25][-1]
 assert grow[0] > 13 and grow[1] < 5  # bytes for the backward pass
 assert torch.allclose(flexible, masked, atol=1e-5)
 assert abs(swin / 4.51e9 - 1) < 0.01 and abs(four_macs - 1.567) < 0.001
-assert {name.split(",")[0] for name in better} == {
-    "ConvNeXt", "MLP-Mixer", "four stages", "convolutions", "random features"}
 means = {name: statistics.mean(values) for name, (_, values) in alike.items()}
-assert means["windows"] < base - 0.02 and means["linear attention"] < base - 0.12
-assert means["random features"] > base + 0.05
-assert abs(statistics.mean(gains)) < 1 and all(len(values) > 1 for _, values in alike.values())
-assert all(max(by_rate, key=by_rate.get) > 0.008 for by_rate in tried.values())
+cheaper = ("windows", "averaged keys", "linear attention", "random features")
+assert all(abs(means[name] - base) < 0.015 for name in cheaper) and best == "MLP-Mixer"
+assert means[best] > base + 0.03 and means["patches of 8 px"] < base - 0.07
+assert 0 < statistics.mean(gains) < 2 and all(len(values) > 1 for _, values in alike.values())
+assert all(tried["MLP-Mixer"][lr] == max(each[lr] for each in tried.values()) for lr in rates)
 assert len(set(winners.values())) == 1
 assert (packed - alone).abs().max() < 1e-4 < 1 < (mixed - alone).abs().max()
 assert round(padding, 2) == 0.45 and round(packing_mask(counts).float().mean().item(), 2) == 0.33
@@ -217,10 +216,7 @@ assert run.returncode == 0 and "below 1e-5: True" in run.stdout
 assert logit_difference < 1e-4 and torch.equal(back, photo.float()) and at_384.shape[1] == 577
 assert fold_difference < 1e-4 and 0 < apart < 0.3 and same > 0.8
 assert by_table["resized"][-1] > by_table["zeros"][-1]
-tables = ("resized", "random", "zeros")
-shape_at_40 = {table: by_question["which shape", table, 40] for table in tables}
-assert shape_at_40["resized"] > shape_at_40["random"] + 0.02
-assert abs(shape_at_40["resized"] - shape_at_40["zeros"]) < 0.1
+assert max(by_question["which quarter, zeros"]) < 50  # guessing: 25
 assert ways["head only"][0] == 970 and ways["LoRA"][0] < 0.04 * ways["full"][0] == 0.04 * size_after
 assert merge_difference < 1e-4 and blind_losses[1] > 4 * blind_losses[2] > 2 * blind_losses[0]
 assert len(CAPTIONS) == 40 and len(WORDS) == 14 and is_hidden(torch.arange(40)).sum() == 10

@@ -99,5 +99,5 @@ def test_reach_is_told_in_words():
     """The sentence counts the places that matter to the cell."""
     table = np.array([[0.5, 0.5, 0, 0]] * 4)
     explorer = explore_reach(np.zeros((3, 8, 8)), {"2 layers": table}, (2, 2))
-    assert "cell 0 depends on 2 of 4 places" in explorer.describe("2 layers", 0)
+    assert "place 0 depends on 2 of 4 places" in explorer.describe("2 layers", 0)
     assert explorer.start == "2 layers"

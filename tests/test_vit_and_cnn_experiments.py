@@ -199,5 +199,5 @@ def test_networks_start_from_the_same_accuracy_under_disturbances():
     clean = {"CNN": [], "ViT": []}
     for row in measured("robustness"):
         clean[row.arm].append(row.results["as they are"])
-    assert len(clean["CNN"]) == len(clean["ViT"]) == 5
-    assert abs(sum(clean["CNN"]) - sum(clean["ViT"])) / 5 < 0.02
+    assert len(clean["CNN"]) == len(clean["ViT"]) == 3
+    assert abs(sum(clean["CNN"]) - sum(clean["ViT"])) / 3 < 0.02

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from vitedu.checks.case import Case, Recipe
-from vitedu.checks.compare import dtype_name, is_same
+from vitedu.checks.compare import dtype_name, is_same, join_names
 from vitedu.checks.drivers import in_train_mode
 from vitedu.checks.observation import Observations
 
@@ -29,7 +29,7 @@ def describe_contrast(cases: list[Case], got: Observations, want: Observations) 
     if "values" not in wrong_parts:
         return f"the common case is right, {' and '.join(wrong_parts)} not"
     right_parts = [p for p in dict.fromkeys(c.part for c in right) if p not in wrong_parts]
-    which = right[0].name if len(right) == 1 else " and ".join(right_parts)
+    which = right[0].name if len(right) == 1 else join_names(right_parts)
     return f"right on {len(right)} of {len(cases)} inputs" + (f": {which}" if which else "")
 
 

@@ -121,7 +121,8 @@ def _judge_call(case: Case, got: Observation, want: Observation):
             )
         return None
     if got.error is not None:
-        return "a result", error_text(got), headline
+        is_open = got.error.kind == "NotImplementedError" and got.error.raised_by_student
+        return "a result", error_text(got), "a part is still open" if is_open else headline
     return None
 
 

@@ -150,14 +150,14 @@ def explore_attention(
 
 
 def explore_reach(image, tables: dict[str, Any], grid_size: tuple[int, int]) -> Explorer:
-    """Show an image, and how strongly the clicked cell of a network depends on every place.
+    """Show an image, and how strongly the clicked place of a network depends on every place.
 
     Args:
         image: (C, H, W), uint8 or floats in [0, 1].
-        tables: network -> (N, N), row i holds the shares of all places in what moves cell i.
+        tables: network -> (N, N), row i holds the shares of all places in what moves place i.
         grid_size: (gh, gw), N = gh*gw.
     """
-    titles = "click a cell", "what it depends on", "share"
+    titles = "click a place", "what it depends on", "share"
 
     def draw(name):
         return draw_attention_from(image, tables[name], grid_size, titles)
@@ -165,9 +165,9 @@ def explore_reach(image, tables: dict[str, Any], grid_size: tuple[int, int]) -> 
     def describe(name, k):
         row = tables[name][k]
         reached = f"{int((row > 0).sum())} of {len(row)} places"
-        return f"{name}: cell {k} depends on {reached}, and with {row[k]:.0%} on its own."
+        return f"{name}: place {k} depends on {reached}; its own has a share of {row[k]:.0%}."
 
-    return Explorer(draw, describe, list(tables), "network", grid_size, cell_name="cell")
+    return Explorer(draw, describe, list(tables), "network", grid_size, cell_name="place")
 
 
 def explore_inside(

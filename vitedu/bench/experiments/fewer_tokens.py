@@ -1,6 +1,6 @@
 """What is left of a trained model when tokens leave on the way, and when weights have fewer bits?
 
-Sections 2, 3 and 5 of notebook 08: ``vit_tiny_patch4_32`` with its shipped weights, nothing trained
+Sections 4 to 6 of notebook 08: ``vit_tiny_patch4_32`` with its shipped weights, nothing trained
 anew, on the first 2,000 test photographs. Arms of one plan have the same number of tokens in every
 block, so the same multiply-accumulates.
 """

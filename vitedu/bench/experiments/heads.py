@@ -1,7 +1,6 @@
 """One frozen backbone and four small heads: class, box, mask and depth of drawn shapes.
 
-Section 6 of notebook 09. The heads are trained together. The backbone does not learn: it is the
-shipped one, or one of random weights, which differ from seed to seed.
+The heads learn together. The backbone does not: it is the shipped one, or random in each seed.
 """
 
 from functools import cache
