@@ -120,7 +120,7 @@ class Network(ModuleRecipe):
         model.pos_embed = nn.Parameter(torch.zeros(1, 5, width))
         model.patch_embed = nn.Module()
         model.patch_embed.proj = nn.Conv2d(1, width, 2, stride=2)
-        model.config = SimpleNamespace(depth=depth)
+        model.config = SimpleNamespace(depth=depth)  # type: ignore[assignment]
         model.blocks = nn.ModuleList(Network._block(width) for _ in range(depth))
         model.norm = nn.LayerNorm(width)
         model.head = nn.Linear(width, 3)
