@@ -81,7 +81,7 @@ def test_largest_patch_pools_over_patches(data):
 
 def test_run_measures_before_and_after(monkeypatch, data):
     """A short run has its results twice, and the shuffled arm a reading of its own."""
-    monkeypatch.setattr(inside, "shapes", lambda *sizes, **more: data)
+    monkeypatch.setattr(inside, "images", lambda *sizes, **more: data)
     found = inside.run(SHUFFLE, 0, Profile("quick", "", ""))
     assert {"test_accuracy", "untrained: head spread", "trained: head spread"} <= found.keys()
     assert {"trained: like content", "trained: like content, put back"} <= found.keys()

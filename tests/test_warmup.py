@@ -52,8 +52,8 @@ def test_measured_gains_are_those_that_notebook_04_states():
         for norm, lr in warmup.PEAKS
     }
     stated = {key: (round(min(gain), 2), round(max(gain), 2)) for key, gain in gains.items()}
-    assert stated["post-norm", 3e-3] == (0.15, 0.47)
-    assert stated["post-norm", 1e-3] == (-0.24, -0.09)
-    assert stated["pre-norm", 1e-2] == (-0.38, -0.1)
-    assert min(gains["pre-norm", 3e-3]) < 0 < max(gains["pre-norm", 3e-3])
-    assert min(loss for (arm, _), loss in found.items() if arm.startswith("pre-norm, 0.01")) > 1.6
+    assert stated["pre-norm", 3e-3] == (0.4, 0.71)
+    assert stated["post-norm", 3e-3] == (0.16, 0.44)
+    assert stated["post-norm", 1e-3] == (-0.22, -0.04)
+    assert sum(abs(gain) < 0.1 for gain in gains["pre-norm", 1e-2]) == 4
+    assert min(loss for (arm, _), loss in found.items() if arm.startswith("pre-norm, 0.01")) > 1.4

@@ -59,12 +59,16 @@ class Makers:
     """Which statements of a notebook bind and change each name, as places in order."""
 
     def __init__(self, statements: dict[int, Statement]):
-        self.statements = statements
         self.binders: dict[str, list[int]] = {}
         self.changers: dict[str, list[int]] = {}
+        self.starts: dict[str, list[int]] = {}  # of each binder: where the value begins
         for place, statement in sorted(statements.items()):
             if "future" not in statement.marks and "text" not in statement.marks:
                 for name in statement.binds:
+                    starts = self.starts.setdefault(name, [])
+                    goes_on = "value" in statement.marks and name in statement.reads  # x = x + 1
+                    is_new = "certain" in statement.marks and not goes_on
+                    starts.append(place if is_new or not starts else starts[-1])
                     self.binders.setdefault(name, []).append(place)
                 for name in statement.changes if "display" not in statement.marks else ():
                     self.changers.setdefault(name, []).append(place)
@@ -80,13 +84,7 @@ class Makers:
         if not end:
             below = bisect.bisect_right(binders, before)
             return binders[below] if below < len(binders) else None
-        start = end - 1
-        while start:
-            last = self.statements[binders[start]]
-            if "certain" in last.marks and not ("value" in last.marks and name in last.reads):
-                break  # x = x + 1 needs the one before
-            start -= 1
-        return binders[start]
+        return self.starts[name][end - 1]
 
     def find(self, name: str, before: float) -> list[int]:
         """List the places that make the value of a name: where it begins, and all after that."""
