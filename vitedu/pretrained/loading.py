@@ -9,6 +9,7 @@ Nothing that is read here can execute code: downloads and files alike are opened
 
 import math
 import pickle
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def load_pretrained(
         model = build_shipped(description)
         _fill(model, own if tensors is None else tensors, name)
         if tensors is None:
-            print(reading.describe_shipped(name))
+            print(textwrap.fill(reading.describe_shipped(name), 90, subsequent_indent="  "))
         if isinstance(model, ResNet):
             if (image_size, num_classes) not in ((None, None), (32, 10)):
                 raise ValueError(f"{name} is a CNN for 32 pixels and 10 classes, as it is.")
