@@ -137,7 +137,7 @@ def test_too_few_right_answers_ship_nothing(run, tmp_path, monkeypatch):
 
 
 def test_load_pretrained_says_what_the_model_is(shipped, capsys):
-    """One sentence with the accuracy; the textbook model in float32; other sizes and classes too."""
+    """One sentence with the accuracy; the model in float32; other sizes and classes too."""
     model = load_pretrained(NAME)
     shown = " ".join(capsys.readouterr().out.split())
     accuracy = shipped_models()[NAME]["accuracy"]
