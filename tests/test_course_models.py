@@ -6,7 +6,8 @@ import torch
 from vitedu.data import load_data
 from vitedu.data.photograph import FOLDER
 from vitedu.pretrained import course_models
-from vitedu.pretrained.course_models import prepare_demo, read_course_model
+from vitedu.pretrained.course_models import prepare_demo
+from vitedu.pretrained.reading import read_course_model
 from vitedu.vit import PRESETS, VisionTransformer
 
 pytestmark = pytest.mark.slow

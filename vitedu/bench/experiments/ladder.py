@@ -42,8 +42,6 @@ def build(arm: str, seed: int, config: ViTConfig = CONFIG) -> VisionTransformer:
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model for an epoch and measure it on photographs that it has not seen."""
-    config, data = (
-        TrainConfig(epochs=1, seed=seed, **RECIPE),
-        images(profile, None, quick=(200, 100)),
-    )
+    data = images(profile, None, quick=(200, 100))
+    config = TrainConfig(epochs=1, seed=seed, **RECIPE)
     return train_and_measure(build(arm, seed), data, config, validation_images=100)

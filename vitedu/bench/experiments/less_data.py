@@ -3,7 +3,7 @@
 Notebook 07. Every arm trains the same model for 1,000 steps with AdamW at one learning rate; the
 one with ten times as many photographs has Muon, which learns faster. Each seed draws photographs of
 its own, and weights. Accuracies of training and test are measured afterwards on photographs as they
-are. Arms without rows are there for a student's own run.
+are.
 """
 
 from dataclasses import replace
