@@ -5,7 +5,6 @@ from vitedu.checks.kit import Checker, also, shaped
 ALL_SIX = "four projections and two products between tokens"
 
 CHECKER = Checker(
-    "attention_macs",
     cases=shaped(
         "num_tokens = T; embed_dim = D",
         also("values", "", shapes="num_tokens = T; embed_dim = D + 41"),

@@ -7,7 +7,6 @@ from vitedu.checks.attention import drawing
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
 CHECKER = Checker(
-    "scaled_dot_product_attention",
     cases=shaped(
         "q: B nh Tq d; k: B nh Tk d; v: B nh Tk dv",
         also("leading axes", "no leading axis", shapes="q: Tq d; k: Tk d; v: Tk dv"),

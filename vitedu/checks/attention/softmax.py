@@ -35,7 +35,6 @@ def _shift_columns(x):
 LARGE = {"scale": 1.0, "rtol": 5e-3, "atol": 2e-3}  # the spacing of float32 at 1e4 is 1e-3
 
 CHECKER = Checker(
-    "softmax",
     cases=shaped(
         "x: a b",
         also("other axes", "", shapes="x: a b c; dim = 1", keywords=("dim",)),

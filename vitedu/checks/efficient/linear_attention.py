@@ -6,7 +6,6 @@ from vitedu.checks.efficient.linear_attention_driver import growth
 from vitedu.checks.kit import FUSED_NAMES, USUAL, Checker, also, shaped
 
 CHECKER = Checker(
-    "linear_attention",
     cases=shaped(
         "q: B nh Tq d; k: B nh Tk d; v: B nh Tk dv",
         also(

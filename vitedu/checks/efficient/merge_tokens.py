@@ -34,7 +34,6 @@ def _lengthen(keys: torch.Tensor) -> torch.Tensor:
 
 
 CHECKER = Checker(
-    "merge_tokens",
     cases=shaped(
         "tokens: B N+1 D; keys: B N+1 d; sizes: B N+1; merge = r",
         also("values", "", gradients=(), N=9, r=3),

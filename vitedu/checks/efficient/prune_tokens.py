@@ -5,7 +5,6 @@ import torch
 from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
 
 CHECKER = Checker(
-    "prune_tokens",
     cases=shaped(
         "tokens: B N+1 D; cls_attention: B N; keep = k",
         also("one or all stay", "one patch stays", k=1),

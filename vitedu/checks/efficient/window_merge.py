@@ -3,7 +3,6 @@
 from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
 
 CHECKER = Checker(
-    "window_merge",
     cases=shaped(
         "windows: B*a*b w*w D; window_size = w; grid_size = (a*w, b*w)",
         also("other sizes", "a square grid", b="a"),

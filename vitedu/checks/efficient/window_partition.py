@@ -3,7 +3,6 @@
 from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
 
 CHECKER = Checker(
-    "window_partition",
     cases=shaped(
         "x: B a*w b*w D; window_size = w",
         also("other sizes", "a square grid", b="a"),

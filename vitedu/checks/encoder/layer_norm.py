@@ -7,7 +7,6 @@ from vitedu.checks.kit import BATCH_OF_ONE, ON_ACCELERATOR, Checker, also, shape
 PARAMETERS = "; weight: D; bias: D"
 
 CHECKER = Checker(
-    "layer_norm",
     # a large spread, so that eps is felt in its own part and nowhere else
     cases=shaped(
         "x: B T D" + PARAMETERS,

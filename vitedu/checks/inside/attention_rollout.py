@@ -2,10 +2,10 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, normal, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, normal, plural, usual
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw weights of several layers: rows that sum to 1, and rows that do not."""
     B, nh, T, L = distinct(g, 4, 2, 5)
 
@@ -31,7 +31,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "attention_rollout",
     idea={
         "values": "the product of all layers with their residual paths, the last one leftmost",
         "softmax's rows": "right for rows that sum to 1",

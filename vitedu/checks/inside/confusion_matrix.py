@@ -7,7 +7,6 @@ from vitedu.checks.kit import ON_ACCELERATOR, Checker, also, shaped
 FEW = "predictions: n < K-1; labels: n < K-1; num_classes = K"  # the last class does not occur
 
 CHECKER = Checker(
-    "confusion_matrix",
     cases=shaped(
         "predictions: n < K; labels: n < K; num_classes = K",
         also("absent classes", "the last class never occurs", shapes=FEW),

@@ -2,10 +2,10 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Layer, distinct, normal, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, Layer, distinct, normal, plural, usual
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw tokens of several blocks, a norm that scales and shifts, and a head."""
     B, T, D, K, L = distinct(g, 5, 3, 8)
 
@@ -42,7 +42,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "logit_lens",
     idea={
         "values": (
             "the class token's logits after every block, through the model's own norm and head"

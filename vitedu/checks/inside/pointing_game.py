@@ -2,12 +2,12 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Observation, distinct, draw, normal
+from vitedu.checks.kit import Case, Checker, Generator, Observation, distinct, draw, normal
 
 IMAGES = 60  # so that no two mistakes score alike by chance
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw maps, and masks with an object of any size and stray pixels that touch a patch alone."""
     gh, gw, P = distinct(g, 3, 3, 6)  # P: the height of a patch, Q: its width
 
@@ -72,7 +72,6 @@ def own_share(case: Case, seen: Observation) -> str:
 
 
 CHECKER = Checker(
-    "pointing_game",
     idea={
         "values": "the share of images whose hottest patch, the first of equals, meets the object",
         "clear maps": "right where one patch is the hottest",

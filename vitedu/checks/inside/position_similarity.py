@@ -12,7 +12,6 @@ def _make_positions(x: torch.Tensor) -> torch.Tensor:
 
 
 CHECKER = Checker(
-    "position_similarity",
     cases=shaped(
         "pos_embed: 1 T D; grid_size = (gh, gw)",
         also("prefix rows", "five tokens before the patches", T="gh*gw + 5"),

@@ -2,11 +2,11 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, draw, plural
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, plural
 from vitedu.checks.less_data import pairs
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw batches and boxes: inside, across an edge, outside, empty, all of the image."""
     B, K, C = draw(g, 6, 8), draw(g, 4, 5), draw(g, 4, 5)
     H, W = distinct(g, 2, 9, 12)
@@ -47,7 +47,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "cutmix",
     idea={
         "values": "the box comes from the partner, and the labels follow its area",
         "clipped boxes": "also where the box crosses an edge, lies outside, or is empty",

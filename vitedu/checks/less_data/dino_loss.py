@@ -13,7 +13,6 @@ def _make_sure(logits: torch.Tensor) -> torch.Tensor:
 SHAPES = "student_logits: B K; teacher_logits: B K; center: K"
 
 CHECKER = Checker(
-    "dino_loss",
     cases=shaped(
         SHAPES,
         also(

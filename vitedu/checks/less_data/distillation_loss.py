@@ -23,7 +23,6 @@ def _set_last(gap: float):
 
 
 CHECKER = Checker(
-    "distillation_loss",
     cases=shaped(
         "cls_logits: B K; dist_logits: B K; teacher_logits: B K; labels: B < K",
         also("values", ""),

@@ -5,7 +5,7 @@ import math
 import torch
 
 from vitedu.checks import arguments, compare
-from vitedu.checks.kit import Case, Checker, Observation, distinct, draw, normal
+from vitedu.checks.kit import Case, Checker, Generator, Observation, distinct, draw, normal
 from vitedu.checks.less_data.drop_path_driver import GRADIENT_FLOW, dropping
 from vitedu.checks.training.random_draws_reader import CHANCE
 from vitedu.checks.training.repeated_draws_driver import repeated_draws
@@ -63,7 +63,7 @@ def _factors(factor: torch.Tensor, wanted: float, zero: torch.Tensor, outputs: t
     return f"{parts}, the others {times}" if times else parts
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw what a branch adds, with probabilities in tenths.
 
     ``draws`` has so many samples that luck plays no part.
@@ -125,7 +125,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "drop_path",
     idea={
         "values": (
             "in eval mode nothing changes; in training whole samples are 0 and the others divided "

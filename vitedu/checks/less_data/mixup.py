@@ -2,11 +2,11 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, draw, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, plural, usual
 from vitedu.checks.less_data import pairs
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw batches whose partners are no pairs, so that a permutation and its inverse differ."""
     C, H, W = distinct(g, 3, 2, 6)
     B, K, tenths = draw(g, 7, 9), draw(g, 4, 6), draw(g, 6, 7)
@@ -32,7 +32,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "mixup",
     idea={
         "values": "images and labels blended with their partners in one proportion",
         "other sizes": (

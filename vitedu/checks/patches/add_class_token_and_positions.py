@@ -5,7 +5,6 @@ import torch
 from vitedu.checks.kit import USUAL, Checker, also, shaped
 
 CHECKER = Checker(
-    "add_class_token_and_positions",
     cases=shaped(
         "patch_tokens: B N D; cls_token: 1 1 D; pos_embed: 1 N+1 D",
         also("other sizes", "as many patches as columns, more than 64", N="D", D=72, B=9),

@@ -2,13 +2,13 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, CpuGenerator, distinct, draw
+from vitedu.checks.kit import Case, Checker, CpuGenerator, Generator, distinct, draw
 from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
 from vitedu.checks.training.random_crop_flip_driver import random_images
 from vitedu.checks.training.repeated_draws_driver import repeated_draws
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw images of random pixels, so that windows can be told apart.
 
     "draws" keeps sides above 2 * padding + 1: in smaller images a reflected
@@ -69,7 +69,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "random_crop_flip",
     idea={
         "values": (
             "every output is a window of its reflected image, mirrored or not; images stay "

@@ -1,13 +1,11 @@
 """4.7 train_one_epoch: learn from every batch once."""
 
-import torch
-
-from vitedu.checks.kit import Case, Checker, distinct, draw
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.train_one_epoch_driver import epoch
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw classifiers and batches; each part of the contract shows in a case of its own."""
 
     def case(words, sizes, aspects, lr=0.0, factor=1.0, training=True, once=False, **rest):
@@ -88,7 +86,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "train_one_epoch",
     is_related=False,  # what is kept tells what training did, and is no output of the answer
     idea={
         "any iterable": "batches may come from a generator, be of any size, or be one alone",

@@ -22,7 +22,6 @@ VALUES = {"image_features": _scale_rows, "text_features": _scale_rows}
 TWINS = {"image_features": _repeat_first_row, "text_features": _repeat_first_row}
 
 CHECKER = Checker(
-    "clip_loss",
     cases=shaped(
         FEATURES + "t / 10",
         also("values", ""),

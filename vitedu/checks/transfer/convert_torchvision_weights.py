@@ -5,11 +5,11 @@ import re
 import torch
 
 from vitedu import transfer as reference
-from vitedu.checks.kit import Case, Checker, distinct, normal, plural
+from vitedu.checks.kit import Case, Checker, Generator, distinct, normal, plural
 from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renaming
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw the weights of small models with torchvision's names; no two sizes are the same."""
 
     def case(depth, part="values", dtype=torch.float32, note=""):
@@ -74,7 +74,6 @@ def read_one_digit(state_dict):
 
 
 CHECKER = Checker(
-    "convert_torchvision_weights",
     idea={
         "values": "every tensor stands under its name in the course's model, with its own numbers",
         "other sizes": "also for one block, and for 25",

@@ -13,7 +13,6 @@ def enlarges_only(pos_embed, new_grid_size, num_prefix_tokens=1):
 
 
 CHECKER = Checker(
-    "interpolate_positions",
     cases=shaped(
         "pos_embed: 1 side*side+1 D; new_grid_size = (gh, gw)",
         also(

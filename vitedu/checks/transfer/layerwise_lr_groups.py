@@ -1,12 +1,10 @@
 """9.3 layerwise_lr_groups: small steps below, large ones above."""
 
-import torch
-
-from vitedu.checks.kit import Case, Checker, draw
+from vitedu.checks.kit import Case, Checker, Generator, draw
 from vitedu.checks.training.parameter_groups_driver import Network, rates
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw models of several depths, a learning rate and a decay."""
 
     def case(kind, words, part="other models", decay=None):
@@ -27,7 +25,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "layerwise_lr_groups",
     idea={
         "values": "every parameter once, at the rate of its depth",
         "other models": "also for one block, twelve blocks, and a decay of 1",

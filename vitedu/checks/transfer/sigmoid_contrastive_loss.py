@@ -22,7 +22,6 @@ BOTH: Options = {"gradients": ("image_features", "text_features")}
 LARGE: Options = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2} | BOTH
 
 CHECKER = Checker(
-    "sigmoid_contrastive_loss",
     cases=shaped(
         _shapes_with("s / 2", "-b / 4"),
         also(note="scale 10,000", shapes=_shapes_with("1e4", "-b / 4"), **LARGE),

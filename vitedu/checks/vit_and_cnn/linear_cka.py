@@ -5,7 +5,6 @@ from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 ZEROS = dict.fromkeys("xy", lambda z: z.clamp(min=0))  # as behind a ReLU
 
 CHECKER = Checker(
-    "linear_cka",
     cases=shaped(
         "x: n p; y: n q",
         also("other sizes", "as many features on both sides, 70 images", n=70, q="p", values=ZEROS),

@@ -1,13 +1,11 @@
 """6.6 shift_consistency: how many answers survive a shift?."""
 
-import torch
-
-from vitedu.checks.kit import Case, Checker, distinct, draw, normal
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, normal
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.evaluation_driver import evaluation
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw classifiers that read each pixel by itself: each shift changes some predictions."""
 
     def case(words, B, aspects, part="values", shift=None, is_stable=None, scale=1.0, **extra):
@@ -50,7 +48,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "shift_consistency",
     idea={
         "values": "the share of predictions that a shift by (dy, dx) leaves as they were",
         "other shifts": "also for no shift, one direction, and one image",
