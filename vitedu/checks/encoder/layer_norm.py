@@ -5,6 +5,7 @@ import torch
 from vitedu.checks.kit import BATCH_OF_ONE, ON_ACCELERATOR, Checker, also, shaped
 
 PARAMETERS = "; weight: D; bias: D"
+EPS = "x: B T D" + PARAMETERS + "; eps = "
 
 CHECKER = Checker(
     # a large spread, so that eps is felt in its own part and nowhere else
@@ -42,19 +43,8 @@ CHECKER = Checker(
         ),
         also("dtype", "float64", dtype=torch.float64, scale={"x": 1e4}),
         also("eps", "variance near 1e-6, the default eps", scale={"x": 1e-3}),
-        also(
-            "rare values",
-            "eps=0",
-            shapes="x: B T D" + PARAMETERS + "; eps = 0.0",
-            keywords=("eps",),
-        ),
-        also(
-            "eps",
-            "eps=0.3",
-            shapes="x: B T D" + PARAMETERS + "; eps = 0.3",
-            scale={},
-            keywords=("eps",),
-        ),
+        also("rare values", "eps=0", shapes=EPS + "0.0", keywords=("eps",)),
+        also("eps", "eps=0.3", shapes=EPS + "0.3", scale={}, keywords=("eps",)),
         ON_ACCELERATOR,
         ranges={"D": (5, 9)},
         name="x of {B} x {T} x {D}",

@@ -9,11 +9,9 @@ def cases(g: Generator) -> list[Case]:
     """Draw weights of several layers: rows that sum to 1, and rows that do not."""
     B, nh, T, L = distinct(g, 4, 2, 5)
 
-    def case(
-        note="", part="other sizes", B=B, nh=nh, T=T, L=L, dtype=torch.float32, leak=False, **rest
-    ):
+    def case(note="", part="other sizes", B=B, nh=nh, T=T, L=L, dtype=torch.float32, **rest):
         layers = [(2 * normal(g, B, nh, T, T, dtype=dtype)).softmax(dim=-1) for _ in range(L)]
-        if leak:  # every row keeps a share of its own
+        if rest.pop("leak", False):  # every row keeps a share of its own
             layers = [w * (0.3 + torch.rand(B, nh, T, 1, generator=g)).to(dtype) for w in layers]
         name = f"{plural(L, 'layer')}, {plural(B, 'image')}, {plural(nh, 'head')}, {T} tokens{note}"
         return Case(name, {"layers": layers}, part, **rest)

@@ -14,9 +14,8 @@ def cases(g: Generator) -> list[Case]:
     inside = (top, left, top + h, left + w)
 
     def case(box, note, part="other sizes", B=B, H=H, W=W, dtype=torch.float32, **rest):
-        batch = pairs.draw_labelled_pairs(g, B, C, H, W, K, dtype, rest.pop("is_alike", False))
-        args = {name: batch[name] for name in ("images", "labels", "num_classes")}
-        args |= {"box": box, "permutation": batch["permutation"]}
+        is_alike = rest.pop("is_alike", False)
+        args = pairs.draw_labelled_pairs(g, (B, C, H, W), K, dtype, is_alike, box=box)
         name = f"{plural(B, 'image')} of {H} x {W} px, box {box}{note}"
         return Case(name, args, part, outputs=("images", "labels"), **rest)
 

@@ -70,7 +70,7 @@ def cases(g: Generator) -> list[Case]:
     """
     T, D = distinct(g, 2, 3, 6)
     B, p, few = draw(g, 6, 8), draw(g, 3, 4) / 10, draw(g, 1, 2) / 10
-    again = {"seed": draw(g, 0, 10**6)}
+    again = {"driver": repeated_draws.__name__, "extra": {"seed": draw(g, 0, 10**6)}}
 
     def case(note, part="other sizes", shape=(B, T, D), p=p, training=True, generator=True, **rest):
         x = normal(g, *shape, dtype=rest.pop("dtype", torch.float32))
@@ -79,9 +79,8 @@ def cases(g: Generator) -> list[Case]:
         if generator:
             args["generator"] = arguments.CpuGenerator(draw(g, 0, 10**6))
         words = f"x {tuple(shape)}, drop_prob {p}, {'training' if training else 'eval'}{note}"
-        return Case(
-            words, args, part, **{"driver": dropping.__name__, "extra": {"size": len(x)}} | rest
-        )
+        rest = {"driver": dropping.__name__, "extra": {"size": len(x)}} | rest
+        return Case(words, args, part, **rest)
 
     plain = {"driver": "call", "generator": False}
     error = {"driver": "call", "raises": "ValueError"}
@@ -98,15 +97,8 @@ def cases(g: Generator) -> list[Case]:
             generator=False,
             extra={"size": 2, "draws": True},  # so few that often all are dropped
         ),
-        case("", "generator", shape=(60, D), driver=repeated_draws.__name__, extra=again),
-        case(
-            ", by keyword",
-            "generator",
-            shape=(60, D),
-            driver=repeated_draws.__name__,
-            extra=again,
-            keywords=("generator",),
-        ),
+        case("", "generator", shape=(60, D), **again),
+        case(", by keyword", "generator", shape=(60, D), keywords=("generator",), **again),
         case("", p=0.0, gradients=("x",), **plain),
         case(", with a generator", p=0.0, training=False, driver="call"),
         case("", shape=(B, B, D)),

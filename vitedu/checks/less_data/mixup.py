@@ -12,9 +12,8 @@ def cases(g: Generator) -> list[Case]:
     B, K, tenths = draw(g, 7, 9), draw(g, 4, 6), draw(g, 6, 7)
 
     def case(note, part="other sizes", B=B, H=H, lam=tenths / 10, dtype=torch.float32, **rest):
-        batch = pairs.draw_labelled_pairs(g, B, C, H, W, K, dtype, rest.pop("is_alike", False))
-        args = {name: batch[name] for name in ("images", "labels", "num_classes")}
-        args |= {"lam": lam, "permutation": batch["permutation"]}
+        is_alike = rest.pop("is_alike", False)
+        args = pairs.draw_labelled_pairs(g, (B, C, H, W), K, dtype, is_alike, lam=lam)
         name = f"{plural(B, 'image')} of {H} x {W} px, {K} classes, lam {lam}{note}"
         return Case(name, args, part, outputs=("images", "labels"), **rest)
 

@@ -65,9 +65,6 @@ class RecordingClassifier(nn.Module):
         return logits
 
 
-REPLACED_ARGS = ("model", "batches")  # arguments that the driver replaces
-
-
 def batches_of(case: Case):
     """Return the batches as a list or, with ``extra["once"]``, as a generator that is read once."""
     batches = [(images.clone(), labels.clone()) for images, labels in case.args["batches"]]
@@ -126,7 +123,7 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     if "batches" in args:
         args["batches"] = batches_of(case)
     result = call_answer(answer, case, args)
-    inputs = {name: value for name, value in case.args.items() if name not in REPLACED_ARGS}
+    inputs = {n: value for n, value in case.args.items() if n not in ("model", "batches")}
     seen.modified = find_modified_args(replace(case, args=inputs), args)
     enabled = torch.is_grad_enabled()
     if "instances" in case.extra:

@@ -32,8 +32,9 @@ def cases(g: Generator) -> list[Case]:
     H, W = distinct(g, 2, 5, 7)
     # with more padding, most windows that are turned upside down are windows again
     B, C, p = draw(g, 12, 16), draw(g, 2, 4), draw(g, 2, min(3, min(H, W) - 3))
-    few, other, again = [B] * 4, "other sizes", {"seed": draw(g, 0, 10**6)}
-    rare, one = "rare padding", "batch of one"
+    few, again = [B] * 4, {"extra": {"seed": draw(g, 0, 10**6)}, "driver": repeated_draws.__name__}
+    other, rare, one = "other sizes", "rare padding", "batch of one"
+    on_cpu = ", on an accelerator, with a generator on the CPU"
     return [
         case(few, C, H, W, p),
         case(few, C, W, H, p, dtype=torch.float32),
@@ -44,27 +45,8 @@ def cases(g: Generator) -> list[Case]:
         case([3] * 20, C, H, W, 0, ", which is none", rare),
         case(few, C, W, H, min(H, W) - 1, ", the widest", rare),
         case(few, C, H, W, p, "", "dtype", torch.float64),
-        case(
-            [40],
-            C,
-            H,
-            W,
-            p,
-            ", drawn again",
-            "generator",
-            driver=repeated_draws.__name__,
-            extra=again,
-        ),
-        case(
-            [4],
-            C,
-            H,
-            W,
-            p,
-            ", on an accelerator, with a generator on the CPU",
-            "any device",
-            on_accelerator=True,
-        ),
+        case([40], C, H, W, p, ", drawn again", "generator", **again),
+        case([4], C, H, W, p, on_cpu, "any device", on_accelerator=True),
     ]
 
 

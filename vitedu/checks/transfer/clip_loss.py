@@ -18,8 +18,9 @@ def _repeat_first_row(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x[:1], x[:1], x[2:]])
 
 
-VALUES = {"image_features": _scale_rows, "text_features": _scale_rows}
-TWINS = {"image_features": _repeat_first_row, "text_features": _repeat_first_row}
+VALUES = dict.fromkeys(("image_features", "text_features"), _scale_rows)
+TWINS = dict.fromkeys(VALUES, _repeat_first_row)
+UNIT = dict.fromkeys(VALUES, F.normalize)
 
 CHECKER = Checker(
     cases=shaped(
@@ -40,11 +41,7 @@ CHECKER = Checker(
             shapes=FEATURES + "1.0",
             keywords=("temperature",),
         ),
-        also(
-            "other sizes",
-            "features of length 1",
-            values={"image_features": F.normalize, "text_features": F.normalize},
-        ),
+        also("other sizes", "features of length 1", values=UNIT),
         also("other sizes", "as many pairs as features", B="D"),
         also("other sizes", "many pairs of many features", B="2*t + 5", D="100 + t"),
         also("other sizes", "two equal images, two equal texts", values=TWINS),

@@ -11,9 +11,8 @@ def cases(g: Generator) -> list[Case]:
         decay = draw(g, 60, 85) / 100 if decay is None else decay
         model, base_lr = Network(kind, 2 * draw(g, 2, 4)), draw(g, 2, 9) / 1000
         args = {"model": model, "base_lr": base_lr, "decay": decay}
-        return Case(
-            f"{words}, base_lr={base_lr:g}, decay={decay:g}", args, part, driver=rates.__name__
-        )
+        name = f"{words}, base_lr={base_lr:g}, decay={decay:g}"
+        return Case(name, args, part, driver=rates.__name__)
 
     return [
         case("shallow", "three blocks", "values"),
