@@ -114,22 +114,11 @@ def grade_class(args) -> int:
         from vitedu.grading.student import real_parts
 
         parts = replace(real_parts(), find=read_checkout)
-    return main_grade(
-        folder,
-        out,
-        parts=parts,
-        formats=args.formats,
-        assignment=args.assignment,
-        decisions=args.decisions,
-        jobs=args.jobs,
-        student_from=args.student_from,
-        exercises=args.exercises,
-        core=args.core,
-        notebook=stem(args.notebook) if args.notebook else None,
-        only=args.only,
-        runs=args.runs,
-        polish=None if args.polish is None else args.polish / 100,
-        seed=args.seed,
-        again=args.again,
-        allow_unsafe=args.allow_unsafe,
+    args.notebook = stem(args.notebook) if args.notebook else None
+    args.polish = None if args.polish is None else args.polish / 100
+    names = (
+        "formats assignment decisions jobs student_from exercises core notebook only runs polish"
     )
+    names += " seed again allow_unsafe"
+    options = {name: getattr(args, name) for name in names.split()}
+    return main_grade(folder, out, parts=parts, **options)

@@ -3,6 +3,7 @@
 from vitedu.checks.kit import Checker, also, shaped
 
 ALL_SIX = "four projections and two products between tokens"
+LARGE = "num_tokens = 49 * side**2 + 1; embed_dim = 64 * heads + rest"
 
 CHECKER = Checker(
     cases=shaped(
@@ -13,11 +14,7 @@ CHECKER = Checker(
         also("rare sizes", "", D=1),
         also("other sizes", "", T="D"),
         also("other sizes", "", shapes="num_tokens = side**2 + 1; embed_dim = 64 * heads"),
-        also(
-            "other sizes",
-            "more than 2**31",
-            shapes="num_tokens = 49 * side**2 + 1; embed_dim = 64 * heads + rest",
-        ),
+        also("other sizes", "more than 2**31", shapes=LARGE),
         ranges={
             "T": (5, 40),
             "D": (5, 40),

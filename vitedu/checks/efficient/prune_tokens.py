@@ -4,6 +4,9 @@ import torch
 
 from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
 
+ALIKE = {"cls_attention": lambda x: 0.1 + 1e-5 * x}
+EQUAL = dict.fromkeys(("tokens", "cls_attention"), torch.ones_like)
+
 CHECKER = Checker(
     cases=shaped(
         "tokens: B N+1 D; cls_attention: B N; keep = k",
@@ -15,16 +18,8 @@ CHECKER = Checker(
             k="N",
             values={"cls_attention": torch.relu},
         ),
-        also(
-            "other sizes",
-            "attention alike to five digits",
-            values={"cls_attention": lambda x: 0.1 + 1e-5 * x},
-        ),
-        also(
-            "other sizes",
-            "equal tokens, equal attention",
-            values=dict.fromkeys(("tokens", "cls_attention"), torch.ones_like),
-        ),
+        also("other sizes", "attention alike to five digits", values=ALIKE),
+        also("other sizes", "equal tokens, equal attention", values=EQUAL),
         also("other sizes", "as many images as patches", B="N", D="k"),
         also("other sizes", "many patches", N="64 + k"),
         *USUAL,

@@ -114,7 +114,6 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     parts = {
         name: (part, type(part), part.training) for name, part in nn.Module.named_modules(model)
     }
-    learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
     state = module_state(model)
     for value in nn.Module.parameters(model):  # what an earlier loss.backward() left
         value.grad = torch.ones_like(value)
@@ -172,7 +171,7 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         changed = [
             f"{name} {'learns' if value.requires_grad else 'is frozen'}"
             for name, value in nn.Module.named_parameters(model)
-            if value.requires_grad != learns[name]
+            if value.requires_grad is (name in case.extra.get("frozen", ()))
         ]
         seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"
     if "graph" in aspects:

@@ -57,8 +57,5 @@ CHECKER = Checker(
         "temperatures": "right for temperatures from 0.05 to 10",
         "other sizes": "also for many pairs, equal images and texts, features of length 1",
     },
-    polish={
-        "batch of one": "also for one pair",
-        "large logits": "finite for logits of 10,000",
-    },
+    polish={"batch of one": "also for one pair", "large logits": "finite for logits of 10,000"},
 )
