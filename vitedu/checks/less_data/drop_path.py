@@ -6,9 +6,8 @@ import torch
 
 from vitedu.checks import arguments, compare
 from vitedu.checks.kit import Case, Checker, Generator, Observation, distinct, draw, normal
-from vitedu.checks.less_data.drop_path_driver import GRADIENT_FLOW, dropping
+from vitedu.checks.training.random_draws_driver import GRADIENT_FLOW, dropping, repeated_draws
 from vitedu.checks.training.random_draws_reader import CHANCE
-from vitedu.checks.training.repeated_draws_driver import repeated_draws
 
 WHOLE_SAMPLES = "every sample is 0 as a whole, or divided by 1 - drop_prob"
 FREQUENCY = "a sample is dropped with probability drop_prob"

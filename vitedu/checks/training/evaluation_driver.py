@@ -35,13 +35,13 @@ class CallLog(list):
 
 
 class RecordingClassifier(nn.Module):
-    """Two linear layers with a gate between them. It records how it is used.
+    """Two linear layers of a state's sizes, with a gate between them. It records how it is used.
 
     Every call adds (modes of all modules, whether the logits carry gradients) to ``log``. A copy of
     the model writes to the same log.
     """
 
-    def __init__(self, state: dict[str, torch.Tensor], log: CallLog):
+    def __init__(self, state: dict[str, torch.Tensor]):
         super().__init__()
         (hidden, inputs), (classes, _) = state["body.0.weight"].shape, state["head.weight"].shape
         dtype = state["head.weight"].dtype
@@ -50,11 +50,9 @@ class RecordingClassifier(nn.Module):
             body += [nn.BatchNorm1d(hidden, dtype=dtype)]
         self.body = nn.Sequential(*body)
         self.head = nn.Linear(hidden, classes, bias=False, dtype=dtype)
-        self.load_state_dict({name: value.clone() for name, value in state.items()})
-        self.use_log(log)
 
     def use_log(self, log: CallLog) -> None:
-        """Use another log from now on."""
+        """Use this log from now on."""
         self.__log = log  # a mangled name, so that an answer does not use it by accident
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -90,7 +88,7 @@ def classifier_of(case: Case, log: CallLog) -> RecordingClassifier:
     """
     instances = case.extra.get("instances", [])
     if not instances:
-        instances.append(RecordingClassifier(case.state, log))
+        instances.append(RecordingClassifier(case.state))
     model = instances[0]
     model.load_state_dict(case.state)
     model.use_log(log)

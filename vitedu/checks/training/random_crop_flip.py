@@ -4,8 +4,7 @@ import torch
 
 from vitedu.checks.kit import Case, Checker, CpuGenerator, Generator, distinct, draw
 from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
-from vitedu.checks.training.random_crop_flip_driver import random_images
-from vitedu.checks.training.repeated_draws_driver import repeated_draws
+from vitedu.checks.training.random_draws_driver import random_images, repeated_draws
 
 
 def cases(g: Generator) -> list[Case]:
