@@ -74,18 +74,12 @@ def train_model(args) -> int:
     values = {name: str(getattr(args, name)) for name in names}
     defaults = ("None", "False", "auto")
     settings = [f"{name}={text}" for name, text in values.items() if text not in defaults]
+    settings += args.set
     preset = args.model.stem if args.model else args.preset or DEFAULT_PRESET
     parts = preset, Path(args.data or DEFAULT_DATA).name, args.seed or 0
-    return main_train(
-        data=args.data,
-        preset_name=args.preset,
-        limit=args.limit,
-        settings=[*settings, *args.set],
-        out=args.out or Path("runs") / "{}-{}-seed{}".format(*parts),
-        resume=args.resume,
-        overwrite=args.overwrite,
-        model_path=args.model,
-    )
+    args.out = args.out or Path("runs") / "{}-{}-seed{}".format(*parts)
+    options = {name: getattr(args, name) for name in "data limit out resume overwrite".split()}
+    return main_train(preset_name=args.preset, settings=settings, model_path=args.model, **options)
 
 
 def eval_model(args) -> int:
