@@ -11,6 +11,7 @@ COST: Options = {
     "driver": growth.__name__,
     "gradients": (),
 }
+LARGE = dict.fromkeys("qk", lambda x: 100 * x.abs())
 
 CHECKER = Checker(
     cases=shaped(
@@ -22,11 +23,7 @@ CHECKER = Checker(
         also(note="of few tokens, and one of 4 x as many", long=4, d=2, dv=2, **COST),
         also(note="with many features, and one of 4 x as many tokens", long=5, d=10, dv=3, **COST),
         also("other sizes", "many keys", Tk="64 + d"),
-        also(
-            "rare inputs",
-            "q and k of size 100",
-            values=dict.fromkeys("qk", lambda x: 100 * x.abs()),
-        ),
+        also("rare inputs", "q and k of size 100", values=LARGE),
         also("rare inputs", "one query", Tq=1),
         also("rare inputs", "one key", Tk=1),
         *USUAL,
