@@ -78,6 +78,12 @@ class ProcessResult:
     out: str
     err: str
 
+    @property
+    def last(self) -> str:
+        """Give the last line that it wrote."""
+        written = self.out if self.ok else self.err
+        return (written.strip() or "it ended without a message").splitlines()[-1]
+
 
 def run_python(code: str, python: str = sys.executable) -> ProcessResult:
     """Run code in a fresh process, at most two minutes."""
@@ -133,7 +139,7 @@ def text(findings: list[Condition]) -> str:
 
 def python(version: tuple) -> Condition:
     """Look at the version of this Python."""
-    version_text = f"{version[0]}.{version[1]}.{version[2]}, {sys.executable}"
+    version_text = f"{'.'.join(map(str, version[:3]))}, {sys.executable}"
     if version[:2] < (3, 11):
         remedy = "install Python 3.11 or newer, then: make lab PYTHON=python3.12"
         return Condition("python", "mend", f"{version_text} is too old", remedy)
@@ -184,32 +190,27 @@ def library(name: str, run: Callable[..., ProcessResult]) -> Condition:
     if finding.state == "mend":
         return finding
     result = run(f"import {name}")
-    pair = f"torch {version_of('torch')}, torchvision {version_of('torchvision')}"
+    # torchvision has a compiled part that fits one torch
+    names = ("torch", "torchvision") if name == "torchvision" else (name,)
+    remedy = pip("--upgrade", "--force-reinstall", *names)
     if "torchvision::nms does not exist" in result.err:
-        return Condition(
-            name,
-            "mend",
-            f"cannot be imported: operator torchvision::nms does not exist ({pair})",
+        pair = ", ".join(f"{each} {version_of(each)}" for each in names)
+        problem = f"cannot be imported: operator torchvision::nms does not exist ({pair})"
+        remedy = (
             "torch and torchvision come from different builds: torchvision's compiled part was "
             "made\n"
-            "for another torch. Reinstall both with one command, so that they match:\n"
-            + pip("--upgrade", "--force-reinstall", "torch", "torchvision"),
+            f"for another torch. Reinstall both with one command, so that they match:\n{remedy}"
         )
-    if "compiled using NumPy 1.x" in result.err:
-        return Condition(
-            name,
-            "mend",
-            f"{finding.text} was built for NumPy 1, but NumPy {version_of('numpy')} is installed",
-            f"Take a newer {name}:  {pip('--upgrade', name)}\n"
-            f"or an older NumPy: {pip(chr(34) + 'numpy<2' + chr(34))}",
-        )
-    if not result.ok:
-        last = (result.err.strip().splitlines() or ["it ended without a message"])[-1]
-        command = pip("--upgrade", "--force-reinstall", name)
-        if name == "torchvision":
-            command = pip("--upgrade", "--force-reinstall", "torch", "torchvision")
-        return Condition(name, "mend", f"{finding.text} cannot be imported: {last}", command)
-    return finding
+    elif "compiled using NumPy 1.x" in result.err:
+        numpy = version_of("numpy")
+        problem = f"{finding.text} was built for NumPy 1, but NumPy {numpy} is installed"
+        newer, older = pip("--upgrade", name), pip('"numpy<2"')
+        remedy = f"Take a newer {name}:  {newer}\nor an older NumPy: {older}"
+    elif result.ok:
+        return finding
+    else:
+        problem = f"{finding.text} cannot be imported: {result.last}"
+    return Condition(name, "mend", problem, remedy)
 
 
 def kernel(run: Callable[..., ProcessResult]) -> Condition:
@@ -242,24 +243,17 @@ def machine(result: ProcessResult, torch_works: bool) -> list[Condition]:
     findings = [Condition("cores", "good", str(cores))]
     if not result.ok:
         if torch_works:
-            last = (result.err.strip().splitlines() or ["no message"])[-1]
             remedy = "set VITEDU_PROFILE to quick, laptop or gpu, or unset it"
-            remedy = remedy if "VITEDU_PROFILE" in last else pip("--editable .")
-            findings.append(Condition("device", "mend", last, remedy))
+            remedy = remedy if "VITEDU_PROFILE" in result.last else pip("--editable .")
+            findings.append(Condition("device", "mend", result.last, remedy))
         return findings
-    hardware = json.loads(result.out.strip().splitlines()[-1])
+    hardware = json.loads(result.last)
     summary = " ".join(word for word in (hardware["device"], hardware["name"]) if word)
     summary = f"{summary}, {hardware['precision']}, {hardware['threads']} CPU threads"
     if hardware["device"] == "cpu" and has_nvidia_gpu():
-        if not hardware["cuda_build"]:
-            remedy = (
-                "this torch was built without CUDA; install a build with it, with its torchvision"
-            )
-        else:
-            remedy = (
-                f"torch needs a driver for CUDA {hardware['cuda_build']}; nvidia-smi shows the "
-                "driver's"
-            )
+        remedy = "this torch was built without CUDA; install a build with it, with its torchvision"
+        if cuda := hardware["cuda_build"]:
+            remedy = f"torch needs a driver for CUDA {cuda}; nvidia-smi shows the driver's"
         problem = f"{summary}; an NVIDIA driver is here, but torch does not use it"
         findings.append(Condition("device", "note", problem, remedy))
     else:
@@ -268,8 +262,7 @@ def machine(result: ProcessResult, torch_works: bool) -> list[Condition]:
     findings.append(build(hardware["device"], hardware["cuda_build"]))
     problem = hardware["photographs"]
     text = problem or "60,000 photographs come with the package"
-    findings.append(Condition("CIFAR-10", "note" if problem else "good", text))
-    return findings
+    return [*findings, Condition("CIFAR-10", "note" if problem else "good", text)]
 
 
 def build(device: str, cuda: str | None) -> Condition:
@@ -289,11 +282,8 @@ def threads(environment: Mapping[str, str]) -> Condition:
     names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS")
     settings = ", ".join(f"{name}={environment[name]}" for name in names if environment.get(name))
     spins = environment.get("GOMP_SPINCOUNT", "")
-    if spins:
-        is_short = spins.isdigit() and int(spins) <= MAX_SPINS
-    else:
-        is_short = environment.get("OMP_WAIT_POLICY", "").lower() == "passive"
-    if is_short:
+    is_short = spins.isdigit() and int(spins) <= MAX_SPINS
+    if is_short or (not spins and environment.get("OMP_WAIT_POLICY", "").lower() == "passive"):
         return Condition("threads", "good", f"wait for each other briefly ({settings})")
     text = f"wait for each other in a long loop ({settings or 'nothing is set'})"
     remedy = (
@@ -313,7 +303,7 @@ def grading(result: ProcessResult) -> Condition:
         message = result.err.split("IsolationError: ")[-1].strip() or "it ended without a message"
         problem, _, rest = message.partition("\n")
         return Condition("grading", "note", f"isolation none: {problem}", rest)
-    isolation = json.loads(result.out.strip().splitlines()[-1])
+    isolation = json.loads(result.last)
     text = f"isolation {isolation['level']}; {isolation['tried']} ways out were tried"
     if isolation["level"] == "full":
         return Condition("grading", "good", f"{text}: {', '.join(isolation['by'])}")
@@ -401,8 +391,7 @@ def check_lesson(run: Callable[..., ProcessResult] = run_python) -> list[Conditi
     for subject, (code, remedy) in LESSON.items():
         start = time.perf_counter()
         result = run(code)
-        last = ((result.out if result.ok else result.err).strip() or "no message").splitlines()[-1]
-        words = f"{last} ({time.perf_counter() - start:.0f} s)"
+        words = f"{result.last} ({time.perf_counter() - start:.0f} s)"
         state = "good" if result.ok else "mend"
         findings.append(Condition(subject, state, words, "" if result.ok else remedy))
     return findings

@@ -119,17 +119,15 @@ def current_profile() -> Profile:
     Raises:
         ValueError: ``VITEDU_PROFILE`` names no profile; the message lists the choices.
     """
-    name = os.environ.get("VITEDU_PROFILE", "")
-    if name and name not in COSTS:
-        raise ValueError(f"VITEDU_PROFILE={name!r} names no profile. Choices: {', '.join(COSTS)}.")
-    if name:
-        return Profile(name, COSTS[name], "VITEDU_PROFILE asks for it.")
+    name, reason = os.environ.get("VITEDU_PROFILE", ""), "VITEDU_PROFILE asks for it."
     device = pick_device()
-    if device.type == "cuda":
-        return Profile("gpu", COSTS["gpu"], f"found {torch.cuda.get_device_name(device)}.")
-    return Profile(
-        "laptop", COSTS["laptop"], f"the device is {device.type}; VITEDU_PROFILE overrides."
-    )
+    if not name and device.type == "cuda":
+        name, reason = "gpu", f"found {torch.cuda.get_device_name(device)}."
+    elif not name:
+        name, reason = "laptop", f"the device is {device.type}; VITEDU_PROFILE overrides."
+    if name not in COSTS:
+        raise ValueError(f"VITEDU_PROFILE={name!r} names no profile. Choices: {', '.join(COSTS)}.")
+    return Profile(name, COSTS[name], reason)
 
 
 def check_device(name: str) -> None:

@@ -367,16 +367,6 @@ def test_right_crops_are_read_as_right():
                 )
 
 
-@pytest.mark.parametrize("border", random_crop_flip_reader.BORDERS)
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32], ids=str)
-def test_padded_agrees_with_torch(border, dtype):
-    """Borders equal those of torch.nn.functional.pad, to the bit."""
-    mode = {"reflected": "reflect", "zeros": "constant", "the edge repeated": "replicate"}
-    images = torch.randint(0, 256, (2, 3, 5, 7)).to(dtype)
-    expected = F.pad(images.double(), [3] * 4, mode=mode.get(border, "circular")).to(dtype)
-    assert torch.equal(random_crop_flip_reader.pad(images, 3, border), expected)
-
-
 def test_chi_square_bound_lies_above_the_tail():
     """The bound holds for the tabled 0.1 % points and falls far below the limit where it should."""
     for freedom, point in ((1, 10.83), (4, 18.47), (16, 39.25)):

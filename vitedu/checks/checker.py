@@ -33,8 +33,8 @@ MOST_POLISH = 0.25
 class Checker:
     """Everything that decides one exercise whose answer is code."""
 
-    exercise: str
-    reference: Any = None  # default: the object named like the exercise in its chapter's module
+    exercise: str = ""  # ``find_checker`` writes its id, reference and bank
+    reference: Any = None  # the object named like the exercise in its chapter's module
     # makes fresh inputs and sizes from a seeded generator
     cases: Callable[[torch.Generator], list[Case]] = lambda g: []
     bank: tuple[Mistake, ...] = ()
@@ -58,11 +58,6 @@ class Checker:
 
     # --- grading ---------------------------------------------------------------------------------
     hides: frozenset[str] = frozenset()  # earlier references that alone would solve this exercise
-
-    def __post_init__(self):
-        if self.reference is None:
-            module = importlib.import_module(exercises.find(self.exercise).module)
-            object.__setattr__(self, "reference", getattr(module, self.exercise))
 
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check, and give each a name of its own."""
@@ -159,10 +154,12 @@ def find_checker(exercise_id: str):
     except WordsError as error:
         warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
         bank = ()
+    reference = getattr(importlib.import_module(exercise.module), exercise_id)
+    known = {"exercise": exercise_id, "reference": reference, "bank": bank}
     if exercise.kind == "value":
-        return replace(module.CHECKERS[exercise_id], bank=bank)
+        return replace(module.CHECKERS[exercise_id], **known)
     cases = getattr(module, "cases", module.CHECKER.cases)
-    return replace(module.CHECKER, cases=cases, bank=bank)
+    return replace(module.CHECKER, cases=cases, **known)
 
 
 @cache

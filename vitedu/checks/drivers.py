@@ -1,7 +1,7 @@
 """Drivers: the ways to exercise an answer. ``call`` calls a function, ``module`` builds a layer.
 
 Role: these two, and what every driver needs. Other drivers stand in ``second_call``, in files that
-several exercises share (``evaluation_driver``, ``repeated_draws_driver``), and beside the checker
+several exercises share (``evaluation_driver``, ``random_draws_driver``), and beside the checker
 of the one exercise that uses them (``<chapter>/<exercise>_driver.py``). Imports the standard
 library, numpy and torch only, and no reference: the grader's worker, which must not hold the
 solutions, has these files too.

@@ -7,7 +7,6 @@ Python can say::
     from vitedu.checks.kit import USUAL, Checker, also, shaped
 
     CHECKER = Checker(
-        "row_means",
         # inputs: one case as the shapes say, then one for each variation
         cases=shaped("x: B D", *USUAL, also("other sizes", "square", D="B")),
         # part -> what a student has shown who passes it; polish={...} for what is a remark only
@@ -41,6 +40,8 @@ words that a student reads (``mistake_files`` explains it)::
 A file that takes much from one module imports it: ``from vitedu.checks import evidence, families``.
 """
 
+from torch import Generator
+
 from vitedu.checks.arguments import Config, CpuGenerator, Layer
 from vitedu.checks.case import Case
 from vitedu.checks.cases import (
@@ -71,6 +72,7 @@ __all__ = [
     "Checker",
     "Config",
     "CpuGenerator",
+    "Generator",
     "Layer",
     "Observation",
     "Options",

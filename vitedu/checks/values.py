@@ -22,8 +22,8 @@ from vitedu.checks.settings import neutral_settings
 class ValueChecker:
     """Everything that decides one exercise whose answer is a value."""
 
-    exercise: str
-    reference: Any
+    exercise: str = ""  # ``find_checker`` writes its id, reference and bank
+    reference: Any = None
     bank: tuple[ValueMistake, ...] = ()
     rtol: float = 1e-6
     atol: float = 1e-9

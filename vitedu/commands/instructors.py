@@ -5,7 +5,7 @@ Role: their options. Not here: what they call (``vitedu.grading``).
 
 from pathlib import Path
 
-from vitedu.commands import Commands, add_path, stem
+from vitedu.commands import Commands, add_flag, add_path, stem
 
 
 def add_commands(commands: Commands) -> None:
@@ -14,25 +14,19 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("out", type=Path, help="folder to write to; with --gradescope a .zip file")
     add_path(new, "notebooks", "notebooks")
     kinds = new.add_mutually_exclusive_group()
-    kinds.add_argument(
-        "--nbgrader", action="store_true", help="as source assignments of an nbgrader course"
-    )
-    kinds.add_argument(
-        "--gradescope", action="store_true", help="as the zip file of a Gradescope autograder"
-    )
+    add_flag(kinds, "--nbgrader", "as source assignments of an nbgrader course")
+    add_flag(kinds, "--gradescope", "as the zip file of a Gradescope autograder")
     _add_choice(new, "hand out")
     new = commands.add("grade", grade_class, "grade a folder of returned, untrusted notebooks")
     new.add_argument(
         "folder", type=Path, nargs="?", help="what the students handed in; it is only read"
     )
     new.add_argument("--out", type=Path, help="folder for grades, pages and tables")
-    new.add_argument(
-        "--example", action="store_true", help="make a class of six in --out, and grade it"
-    )
+    add_flag(new, "--example", "make a class of six in --out, and grade it")
     new.add_argument("--notebook", help="grade this one only (default: those the class handed in)")
     _add_choice(new, "grade")
     new.add_argument("--only", nargs="+", default=[], metavar="STUDENT", help="grade these only")
-    new.add_argument("--again", action="store_true", help="grade anew what has a grade")
+    add_flag(new, "--again", "grade anew what has a grade")
     new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
     new.add_argument(
         "--runs", type=int, default=3, help="runs of each answer, 3 or more (default: 3)"
@@ -66,9 +60,7 @@ def add_commands(commands: Commands) -> None:
         help="read points and comments for open grades from a filled-in open.csv",
     )
     new.add_argument("--assignment", default="", help="name of the column in canvas.csv")
-    new.add_argument(
-        "--allow-unsafe", action="store_true", help="grade even where nothing can be isolated"
-    )
+    add_flag(new, "--allow-unsafe", "grade even where nothing can be isolated")
 
 
 def _add_choice(command, verb: str) -> None:
@@ -79,7 +71,7 @@ def _add_choice(command, verb: str) -> None:
         metavar="ID",
         help=f"{verb} these only: ids, numbers or ranges, such as 1.1-1.5 2.2 softmax",
     )
-    command.add_argument("--core", action="store_true", help=f"{verb} the core exercises only")
+    add_flag(command, "--core", f"{verb} the core exercises only")
 
 
 def assign_notebooks(args) -> None:
@@ -122,22 +114,11 @@ def grade_class(args) -> int:
         from vitedu.grading.student import real_parts
 
         parts = replace(real_parts(), find=read_checkout)
-    return main_grade(
-        folder,
-        out,
-        parts=parts,
-        formats=args.formats,
-        assignment=args.assignment,
-        decisions=args.decisions,
-        jobs=args.jobs,
-        student_from=args.student_from,
-        exercises=args.exercises,
-        core=args.core,
-        notebook=stem(args.notebook) if args.notebook else None,
-        only=args.only,
-        runs=args.runs,
-        polish=None if args.polish is None else args.polish / 100,
-        seed=args.seed,
-        again=args.again,
-        allow_unsafe=args.allow_unsafe,
+    args.notebook = stem(args.notebook) if args.notebook else None
+    args.polish = None if args.polish is None else args.polish / 100
+    names = (
+        "formats assignment decisions jobs student_from exercises core notebook only runs polish"
     )
+    names += " seed again allow_unsafe"
+    options = {name: getattr(args, name) for name in names.split()}
+    return main_grade(folder, out, parts=parts, **options)

@@ -5,13 +5,13 @@ Role: their options. Not here: what they call.
 
 from pathlib import Path
 
-from vitedu.commands import Commands, add_path
+from vitedu.commands import Commands, add_flag, add_path
 
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
     new = commands.add("setup", set_up, "set up a clone once; the variable PIP_ARGS goes to pip")
-    new.add_argument("--test", action="store_true", help="instead: what its tests need")
+    add_flag(new, "--test", "instead: what its tests need")
     text = "collect wheels for machines without a network, as this one in system and Python"
     add_path(commands.add("bundle", collect_wheels, text), "folder", "build/bundle")
     new = commands.add("test", run_tests, "pass every test of a clone; sets them up if need be")
@@ -25,9 +25,7 @@ def add_commands(commands: Commands) -> None:
         "lint", lint_notebooks, "say where notebooks, references, syllabus and checkers disagree"
     )
     new.add_argument("path", type=Path, help="a notebook or a folder of them")
-    new.add_argument(
-        "--fix", action="store_true", help="first write stubs and check cells, and clear outputs"
-    )
+    add_flag(new, "--fix", "first write stubs and check cells, and clear outputs")
     new = commands.add(
         "tour", tour_notebooks, "run the solved course, for the pages, and draw its figures"
     )
@@ -37,7 +35,7 @@ def add_commands(commands: Commands) -> None:
         "site", build_site, "build the course as pages, from a run of the solved course"
     )
     add_path(new, "path", "notebooks")
-    new.add_argument("--instructor", action="store_true", help="with the solutions, folded")
+    add_flag(new, "--instructor", "with the solutions, folded")
     new.add_argument("--out", type=Path, help="default: build/site, or build/site-instructor")
     add_path(new, "--runs", "build/runs", "keeps the run; ")
 
@@ -101,9 +99,7 @@ def lint_notebooks(args) -> int:
         problems += missing_notebooks(args.path) + checker_problems()
     print(price_table(args.path))
     print(core_table({path.stem: read(path) for path in paths}))
-    for problem in problems:
-        print(problem)
-    print(f"{len(paths)} notebooks, {len(problems)} problems")
+    print(*problems, f"{len(paths)} notebooks, {len(problems)} problems", sep="\n")
     return 1 if problems else 0
 
 
@@ -127,7 +123,5 @@ def build_site(args) -> int:
     problems = write_site(
         args.path, out, runs=args.runs, instructor=args.instructor, draw=draw_front
     )
-    for problem in problems:
-        print(problem)
-    print(f"{out / 'index.html'}, {len(problems)} problems")
+    print(*problems, f"{out / 'index.html'}, {len(problems)} problems", sep="\n")
     return 1 if problems else 0

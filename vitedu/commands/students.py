@@ -8,10 +8,11 @@ import os
 import runpy
 import shlex
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from vitedu.commands import Commands, add_path, stem
+from vitedu.commands import Commands, add_flag, add_path, stem
 
 JSON_HELP = (
     "print a JSON list and nothing else, an object for each exercise: exercise (its id), "
@@ -28,20 +29,18 @@ def add_commands(commands: Commands) -> None:
         new = commands.add(name, start, text)
         add_path(new, "folder", "my-notebooks")
         new.add_argument("--lab-args", default="", metavar="WORDS", help="for JupyterLab")
-        new.add_argument("--no-lab", action="store_true", help="lay them, and open nothing")
+        add_flag(new, "--no-lab", "lay them, and open nothing")
     new = commands.add("list", list_exercises, "list the exercises with points and minutes")
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
-    new.add_argument(
-        "--parts", action="store_true", help="the parts of each check too: idea or polish, points"
-    )
-    new.add_argument("--models", action="store_true", help="instead: the models that come along")
+    add_flag(new, "--parts", "the parts of each check too: idea or polish, points")
+    add_flag(new, "--models", "instead: the models that come along")
     text = "judge the answers in a notebook or a Python file, in a fresh kernel"
     new = commands.add("check", check_file, text)
     new.add_argument("file", type=Path, help="with the answers (.ipynb, .py); it is not changed")
     new.add_argument(
         "--seconds", type=float, default=600, help="time limit of one cell (default: %(default)s)"
     )
-    new.add_argument("--json", action="store_true", help=JSON_HELP)
+    add_flag(new, "--json", JSON_HELP)
     new = commands.add("hint", show_hint, "show the next of three hints for an exercise")
     new.add_argument("exercise", help="its id, such as patchify")
     new = commands.add("solution", show_solution, "show the reference of an exercise")
@@ -51,15 +50,11 @@ def add_commands(commands: Commands) -> None:
     text = "write your model as one file: your parts that passed, and the reference's others"
     new = commands.add("export", export, text)
     new.add_argument("file", nargs="?", type=Path, help="default: my_vit.py where it stands")
-    new.add_argument("--force", action="store_true", help="write over a file that was edited")
+    add_flag(new, "--force", "write over a file that was edited")
     text = "say what is installed, what will be used and what to mend"
     new = commands.add("doctor", run_doctor, text)
-    new.add_argument(
-        "--class",
-        dest="lesson",
-        action="store_true",
-        help="instead: try what a class will do on this machine, in ten minutes at most",
-    )
+    text = "instead: try what a class will do on this machine, in ten minutes at most"
+    add_flag(new, "--class", text, dest="lesson")
 
 
 def start(args) -> None:
@@ -112,25 +107,18 @@ def list_exercises(args) -> None:
             print(f"       {kind:<6} {share:>5.2f}  {part}: {words}")
 
 
-def list_parts(exercise: str) -> list[tuple[str, float, str, str]]:
-    """List (idea or polish, points, name, what passing it shows) for the parts of a check."""
+def list_parts(exercise: str) -> Iterator[tuple[str, float, str, str]]:
+    """Yield (idea or polish, points, name, what passing it shows) for the parts of a check."""
     from vitedu.checks import findings
     from vitedu.checks.checker import Checker, find_checker
 
     checker = find_checker(exercise)
     if not isinstance(checker, Checker):
-        return []
+        return
     parts = findings.list_parts(checker, checker.draw(0))
-    shares = findings.share_points(checker, parts)
-    return [
-        (
-            "polish" if findings.is_polish(checker, part) else "idea",
-            shares[part],
-            part,
-            findings.words_of(checker, part),
-        )
-        for part in parts
-    ]
+    for part, share in findings.share_points(checker, parts).items():
+        kind = "polish" if findings.is_polish(checker, part) else "idea"
+        yield kind, share, part, findings.words_of(checker, part)
 
 
 def check_file(args) -> int:

@@ -6,7 +6,7 @@ Role: their options. Not here: the runs (``vitedu.fitting.runs``), models read a
 
 from pathlib import Path
 
-from vitedu.commands import Commands, add_device, add_precision
+from vitedu.commands import Commands, add_device, add_flag, add_precision
 
 
 def add_commands(commands: Commands) -> None:
@@ -31,12 +31,10 @@ def add_commands(commands: Commands) -> None:
         help="any field of TrainConfig or ViTConfigWithOptions, such as cutmix_share=0.5 or "
         "rope=true; one or several; a name that does not exist lists all",
     )
-    new.add_argument("--compile", action="store_true", help="short for --set compile=true")
+    add_flag(new, "--compile", "short for --set compile=true")
     new.add_argument("--out", type=Path, help="folder of the run (default: runs/PRESET-DATA-seedN)")
-    new.add_argument(
-        "--resume", action="store_true", help="go on with the unfinished run in that folder"
-    )
-    new.add_argument("--overwrite", action="store_true", help="remove the run in that folder first")
+    add_flag(new, "--resume", "go on with the unfinished run in that folder")
+    add_flag(new, "--overwrite", "remove the run in that folder first")
     add_device(new)
     add_precision(new)
     new = commands.add("eval", eval_model, "measure a trained model on validation and test images")
@@ -46,7 +44,7 @@ def add_commands(commands: Commands) -> None:
     add_device(new)
     new = commands.add("race", race_file, "train a file of your own within a budget of products")
     new.add_argument("path", type=Path, help="the file; with --table a folder of lines")
-    new.add_argument("--table", action="store_true", help="show the best line of everybody")
+    add_flag(new, "--table", "show the best line of everybody")
     new.add_argument("--budget", type=float, help="multiply-accumulates (default: 6.5e12)")
     new.add_argument("--name", help="whose file it is (default: the login)")
     new.add_argument("--out", type=Path, help="default: race.jsonl beside the file")
@@ -76,18 +74,12 @@ def train_model(args) -> int:
     values = {name: str(getattr(args, name)) for name in names}
     defaults = ("None", "False", "auto")
     settings = [f"{name}={text}" for name, text in values.items() if text not in defaults]
+    settings += args.set
     preset = args.model.stem if args.model else args.preset or DEFAULT_PRESET
     parts = preset, Path(args.data or DEFAULT_DATA).name, args.seed or 0
-    return main_train(
-        data=args.data,
-        preset_name=args.preset,
-        limit=args.limit,
-        settings=[*settings, *args.set],
-        out=args.out or Path("runs") / "{}-{}-seed{}".format(*parts),
-        resume=args.resume,
-        overwrite=args.overwrite,
-        model_path=args.model,
-    )
+    args.out = args.out or Path("runs") / "{}-{}-seed{}".format(*parts)
+    options = {name: getattr(args, name) for name in "data limit out resume overwrite".split()}
+    return main_train(preset_name=args.preset, settings=settings, model_path=args.model, **options)
 
 
 def eval_model(args) -> int:

@@ -8,35 +8,21 @@ from vitedu.checks.observation import Observation
 
 
 def draw_sums(case: Case, seen: Observation, ids: list[str]) -> Drawing | None:
-    """Draw what each row sums to, where the weights have the shape of weights."""
-    if "x" in case.args and not case.init:  # softmax
-        weights, wanted = seen.arrays.get("output"), case.args["x"].shape
-    elif "q" in case.args:
-        weights, (q, k) = seen.arrays.get("weights"), (case.args["q"], case.args["k"])
-        wanted = (*q.shape[:-1], k.shape[-2])
+    """Show what each row sums to, beside a line at 1, where the weights have their right shape."""
+    args, name, dim = case.args, "weights", -1
+    if "x" in args and not case.init:  # softmax
+        name, wanted, dim = "output", args["x"].shape, args.get("dim", -1)
+    elif "q" in args:
+        wanted = (*args["q"].shape[:-1], args["k"].shape[-2])
     else:
-        weights, (B, T, _) = seen.arrays.get("weights"), case.args["x"].shape
+        B, T, _ = args["x"].shape
         wanted = (B, case.init["num_heads"], T, T)
-    if weights is None or weights.shape != wanted:
+    weights = seen.arrays.get(name)
+    if weights is None or weights.shape != wanted or not weights.is_floating_point():
         return None
-    return draw_row_sums(case, seen, ids)
-
-
-def draw_row_sums(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
-    """Show what each query's weights sum to, beside a line at 1."""
-    weights = got.arrays.get("weights", got.arrays.get("output"))
-    if (
-        weights is None
-        or weights.ndim < 2
-        or not weights.is_floating_point()
-        or weights.numel() == 0
-    ):
-        return None
-    dim = case.args.get("dim", -1) if "weights" not in got.arrays else -1
-    if not isinstance(dim, int):
-        return None
-    sums = weights.double().movedim(dim, -1).sum(-1).flatten()
-    if not torch.isfinite(sums).all() or (sums - 1).abs().max() < 1e-3:
+    sums = weights.double().sum(dim).flatten()
+    wrong = (sums - 1).abs() > 1e-3
+    if weights.ndim < 2 or not torch.isfinite(sums).all() or not wrong.any():
         return None
     bars = sums[:12].tolist()
     low, high = min(0.0, *bars), max(1.2, *bars)
@@ -46,15 +32,11 @@ def draw_row_sums(case: Case, got: Observation, ids: list[str]) -> Drawing | Non
     width = 70 + step * len(bars)
     parts = [words(4, 14, "what the weights of each row sum to; the line is 1", anchor="start")]
     for i, total in enumerate(bars):
-        x, top = 40 + i * step, zero - scale * max(total, 0)
-        wrong = abs(total - 1) > 1e-3
-        parts.append(
-            box(x, top, step - 10, max(1.0, scale * abs(total)), WRONG if wrong else RIGHT, "none")
-        )
+        x, top, fill = 40 + i * step, zero - scale * max(total, 0), WRONG if wrong[i] else RIGHT
+        parts.append(box(x, top, step - 10, max(1.0, scale * abs(total)), fill, "none"))
         parts.append(words(x + (step - 10) / 2, zero + 14, f"{total:.2f}"))
     parts.append(line(34, one, width - 10, one, INK, dash=True))
     parts.append(words(28, one + 4, "1", anchor="end"))
-    count = int(((sums - 1).abs() > 1e-3).sum())
     span = f"{float(sums.min()):.2f} .. {float(sums.max()):.2f}"
-    text = f"{count} of {len(sums)} rows do not sum to 1; they sum to {span}"
+    text = f"{int(wrong.sum())} of {len(sums)} rows do not sum to 1; they sum to {span}"
     return Drawing(svg(max(width, 330.0), zero + 24, parts, text), "sums", text)

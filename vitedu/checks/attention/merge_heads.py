@@ -3,7 +3,6 @@
 from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
 
 CHECKER = Checker(
-    "merge_heads",
     cases=shaped(
         "x: B nh T hd",
         also("other sizes", "as many tokens as heads", T="nh"),

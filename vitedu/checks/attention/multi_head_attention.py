@@ -21,7 +21,6 @@ LAYERS = frozenset(
 )
 
 CHECKER = Checker(
-    "MultiHeadAttention",
     cases=shaped(
         "x: B T nh*hd",
         also("without bias", "no bias in qkv", init=f"{INIT}; qkv_bias = 0 > 1"),

@@ -6,17 +6,14 @@ from vitedu.checks import families
 from vitedu.checks.attention import drawing
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
+THREE_AXES = "q: 2 1 B Tq d; k: 2 1 B Tk d; v: 2 1 B Tk dv"
+
 CHECKER = Checker(
-    "scaled_dot_product_attention",
     cases=shaped(
         "q: B nh Tq d; k: B nh Tk d; v: B nh Tk dv",
         also("leading axes", "no leading axis", shapes="q: Tq d; k: Tk d; v: Tk dv"),
         also("leading axes", "one leading axis", shapes="q: B Tq d; k: B Tk d; v: B Tk dv"),
-        also(
-            "rare sizes",
-            "three leading axes",
-            shapes="q: 2 1 B Tq d; k: 2 1 B Tk d; v: 2 1 B Tk dv",
-        ),
+        also("rare sizes", "three leading axes", shapes=THREE_AXES),
         also(
             "other sizes",
             "T equals d, more than 64, the first key zero",

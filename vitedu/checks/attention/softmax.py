@@ -1,5 +1,7 @@
 """2.1 softmax: scores into weights."""
 
+from functools import partial
+
 import torch
 
 from vitedu.checks import evidence, families
@@ -32,10 +34,10 @@ def _shift_columns(x):
     return _shift(x.T).T.contiguous()
 
 
-LARGE = {"scale": 1.0, "rtol": 5e-3, "atol": 2e-3}  # the spacing of float32 at 1e4 is 1e-3
+# the spacing of float32 at 1e4 is 1e-3
+large = partial(also, "large scores", scale=1.0, rtol=5e-3, atol=2e-3)
 
 CHECKER = Checker(
-    "softmax",
     cases=shaped(
         "x: a b",
         also("other axes", "", shapes="x: a b c; dim = 1", keywords=("dim",)),
@@ -48,20 +50,9 @@ CHECKER = Checker(
         also("one score a row", "one score a row", b=1),
         FLOAT64,
         also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3),
-        also("large scores", "scores of size 1e4", shapes="x: 4 e", values={"x": _shift}, **LARGE),
-        also(
-            "large scores",
-            "scores of size 1e4",
-            shapes="x: e 4; dim = 0",
-            values={"x": _shift_columns},
-            **LARGE,
-        ),
-        also(
-            "large scores",
-            "scores of size 1e4, no other axis",
-            shapes="x: e",
-            **LARGE | {"scale": 1e4},
-        ),
+        large("scores of size 1e4", shapes="x: 4 e", values={"x": _shift}),
+        large("scores of size 1e4", shapes="x: e 4; dim = 0", values={"x": _shift_columns}),
+        large("scores of size 1e4, no other axis", shapes="x: e", scale=1e4),
         ON_ACCELERATOR,
         ranges=dict.fromkeys("abcd", (3, 7)) | {"e": (5, 8)},
         scale=2.0,

@@ -3,7 +3,6 @@
 from vitedu.checks.kit import EXACT, USUAL, Checker, also, refused, shaped
 
 CHECKER = Checker(
-    "split_heads",
     cases=shaped(
         "x: B T D; num_heads = nh",
         also("other sizes", "as many tokens as heads", T="nh"),

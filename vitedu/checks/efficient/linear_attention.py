@@ -3,49 +3,27 @@
 import torch
 
 from vitedu.checks.efficient.linear_attention_driver import growth
-from vitedu.checks.kit import FUSED_NAMES, USUAL, Checker, also, shaped
+from vitedu.checks.kit import FUSED_NAMES, USUAL, Checker, Options, also, shaped
+
+COST: Options = {
+    "part": "cost",
+    "shapes": "q: long d; k: long d; v: long dv",
+    "driver": growth.__name__,
+    "gradients": (),
+}
+LARGE = dict.fromkeys("qk", lambda x: 100 * x.abs())
 
 CHECKER = Checker(
-    "linear_attention",
     cases=shaped(
         "q: B nh Tq d; k: B nh Tk d; v: B nh Tk dv",
-        also(
-            "cost",
-            "and one of 4 x as many tokens",
-            shapes="q: long d; k: long d; v: long dv",
-            driver=growth.__name__,
-            gradients=(),
-            long=24,
-        ),
+        also(note="and one of 4 x as many tokens", long=24, **COST),
         also("leading axes", "no leading axis", shapes="q: Tq d; k: Tk d; v: Tk dv"),
         also("leading axes", "one leading axis", shapes="q: B Tq d; k: B Tk d; v: B Tk dv"),
         also("other sizes", "T equals d", Tq="d", Tk="d", dv="d"),
-        also(
-            "cost",
-            "of few tokens, and one of 4 x as many",
-            shapes="q: long d; k: long d; v: long dv",
-            driver=growth.__name__,
-            gradients=(),
-            long=4,
-            d=2,
-            dv=2,
-        ),
-        also(
-            "cost",
-            "with many features, and one of 4 x as many tokens",
-            shapes="q: long d; k: long d; v: long dv",
-            driver=growth.__name__,
-            gradients=(),
-            long=5,
-            d=10,
-            dv=3,
-        ),
+        also(note="of few tokens, and one of 4 x as many", long=4, d=2, dv=2, **COST),
+        also(note="with many features, and one of 4 x as many tokens", long=5, d=10, dv=3, **COST),
         also("other sizes", "many keys", Tk="64 + d"),
-        also(
-            "rare inputs",
-            "q and k of size 100",
-            values=dict.fromkeys("qk", lambda x: 100 * x.abs()),
-        ),
+        also("rare inputs", "q and k of size 100", values=LARGE),
         also("rare inputs", "one query", Tq=1),
         also("rare inputs", "one key", Tk=1),
         *USUAL,

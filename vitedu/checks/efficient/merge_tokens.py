@@ -33,8 +33,9 @@ def _lengthen(keys: torch.Tensor) -> torch.Tensor:
     return keys.abs() * 3.0 ** torch.arange(keys.shape[1])[:, None]
 
 
+LENGTHS = {"sizes": _count, "keys": _lengthen}
+
 CHECKER = Checker(
-    "merge_tokens",
     cases=shaped(
         "tokens: B N+1 D; keys: B N+1 d; sizes: B N+1; merge = r",
         also("values", "", gradients=(), N=9, r=3),
@@ -46,14 +47,7 @@ CHECKER = Checker(
         refused("{N} patches, merge={N // 2 + 2}", r="N // 2 + 2"),
         refused("merge=-1", r=-1),
         # so many merges that every mistake shows
-        also(
-            "batch of one",
-            "a batch of one",
-            B=1,
-            N=12,
-            r=6,
-            values={"sizes": _count, "keys": _lengthen},
-        ),
+        also("batch of one", "a batch of one", B=1, N=12, r=6, values=LENGTHS),
         also("dtype", "float64", dtype=torch.float64, N=12, r=5),
         ON_ACCELERATOR,
         ranges={"B": (3, 4), "r": (2, 3), "D": (4, 7), "d": (4, 7), "N": (9, 12)},

@@ -15,7 +15,6 @@ def gaps(lengths):
 
 
 CHECKER = Checker(
-    "packing_mask",
     cases=shaped(
         "lengths = [a, b, c]",
         also("values", "", shapes="lengths = [c, d, a, b]"),

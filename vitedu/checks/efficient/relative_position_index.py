@@ -4,7 +4,6 @@ from vitedu.checks.efficient.relative_position_index_driver import whole_numbers
 from vitedu.checks.kit import Checker, also, shaped
 
 CHECKER = Checker(
-    "relative_position_index",
     cases=shaped(
         "grid_size = (gh, gw)",
         also("values", "", shapes="grid_size = (gw, gh)"),

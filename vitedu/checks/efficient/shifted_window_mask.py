@@ -3,7 +3,6 @@
 from vitedu.checks.kit import Checker, also, shaped
 
 CHECKER = Checker(
-    "shifted_window_mask",
     cases=shaped(
         "grid_size = (a*w, b*w); window_size = w; shift = s",
         also("other sizes", "a square grid", b="a"),

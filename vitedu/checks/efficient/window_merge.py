@@ -1,24 +1,10 @@
 """8.2 window_merge: put the windows back."""
 
-from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
+from vitedu.checks.efficient.window_partition import GRIDS, SIZES
+from vitedu.checks.kit import Checker, shaped
 
 CHECKER = Checker(
-    "window_merge",
-    cases=shaped(
-        "windows: B*a*b w*w D; window_size = w; grid_size = (a*w, b*w)",
-        also("other sizes", "a square grid", b="a"),
-        also("other sizes", "one window", a=1, b=1),
-        also("other sizes", "one row of windows", a=1),
-        also("other sizes", "a wide grid", w=2),
-        also("other sizes", "a tall grid of as many tokens", w=2, a=7, b=5),
-        also("other sizes", "one column of windows", b=1),
-        also("windows of one token", "windows of one token", w=1),
-        *USUAL,
-        letters={"a": 5, "b": 7},  # a grid that is taken to be square fails alike with every seed
-        ranges={"w": (2, 4)},
-        name="{B:grid} of {a*w} x {b*w} tokens, window_size {w}",
-        **EXACT,
-    ),
+    cases=shaped("windows: B*a*b w*w D; window_size = w; grid_size = (a*w, b*w)", *GRIDS, **SIZES),
     idea={
         "values": "every token is back in its place",
         "other sizes": "also for squares, one window, one row and one column of windows",

@@ -1,24 +1,25 @@
 """8.1 window_partition: cut a grid into windows."""
 
-from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
+from vitedu.checks.kit import EXACT, USUAL, Checker, Options, also, shaped
+
+GRIDS = (
+    also("other sizes", "a square grid", b="a"),
+    also("other sizes", "one window", a=1, b=1),
+    also("other sizes", "one row of windows", a=1),
+    also("other sizes", "a wide grid", w=2),
+    also("other sizes", "a tall grid of as many tokens", w=2, a=7, b=5),
+    also("other sizes", "one column of windows", b=1),
+    also("windows of one token", "windows of one token", w=1),
+    *USUAL,
+)
+SIZES: Options = EXACT | {
+    "letters": {"a": 5, "b": 7},  # a grid that is taken to be square fails alike with every seed
+    "ranges": {"w": (2, 4)},
+    "name": "{B:grid} of {a*w} x {b*w} tokens, window_size {w}",
+}
 
 CHECKER = Checker(
-    "window_partition",
-    cases=shaped(
-        "x: B a*w b*w D; window_size = w",
-        also("other sizes", "a square grid", b="a"),
-        also("other sizes", "one window", a=1, b=1),
-        also("other sizes", "one row of windows", a=1),
-        also("other sizes", "a wide grid", w=2),
-        also("other sizes", "a tall grid of as many tokens", w=2, a=7, b=5),
-        also("other sizes", "one column of windows", b=1),
-        also("windows of one token", "windows of one token", w=1),
-        *USUAL,
-        letters={"a": 5, "b": 7},  # a grid that is taken to be square fails alike with every seed
-        ranges={"w": (2, 4)},
-        name="{B:grid} of {a*w} x {b*w} tokens, window_size {w}",
-        **EXACT,
-    ),
+    cases=shaped("x: B a*w b*w D; window_size = w", *GRIDS, **SIZES),
     idea={
         "values": "every token stands in its window, in its place",
         "other sizes": "also for squares, one window, one row and one column of windows",

@@ -1,12 +1,10 @@
 """3.6 count_parameters: where the parameters are."""
 
-import torch
-
-from vitedu.checks.kit import Case, Checker, Config, distinct, draw
+from vitedu.checks.kit import Case, Checker, Config, Generator, distinct, draw
 from vitedu.vit import PRESETS, ViTConfig
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw odd configurations; two published ones; one too large to build."""
 
     def case(part, fields, name=""):
@@ -36,7 +34,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "count_parameters",
     forbidden=frozenset({"aten.uniform_", "aten.normal_", "aten.empty"}),
     forbidden_words="building the model",
     idea={

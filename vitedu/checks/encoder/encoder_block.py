@@ -44,7 +44,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "EncoderBlock",
     idea={
         "values": "two residual steps, each normalised first",
         "hidden width": "int(embed_dim * mlp_ratio) hidden units",
@@ -53,11 +52,5 @@ CHECKER = Checker(
         "eps": "norms with eps 1e-6",
     },
     polish={"rare sizes": "also for one token, and for as many tokens or hidden units as columns"},
-    picture=drawing.draw_block(
-        {
-            "no_first_residual": ("first",),
-            "no_second_residual": ("second",),
-            "no_residuals": ("first", "second"),
-        }
-    ),
+    picture=drawing.draw_block,
 )

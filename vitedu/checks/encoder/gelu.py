@@ -10,7 +10,6 @@ def _near_2_6(x: torch.Tensor) -> torch.Tensor:
 
 
 CHECKER = Checker(
-    "gelu",
     cases=shaped(
         "x: B T 8*D",
         also("other axes", "", shapes="x: D", name="x of {D}"),

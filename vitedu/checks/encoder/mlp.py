@@ -4,7 +4,6 @@ from vitedu.checks.kit import USUAL, Checker, also, shaped
 from vitedu.encoder import Mlp
 
 CHECKER = Checker(
-    "Mlp",
     cases=shaped(
         "x: B T D",
         also("other sizes", "one token", T=1),

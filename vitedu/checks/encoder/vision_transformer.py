@@ -46,7 +46,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "VisionTransformer",
     idea={
         "values": "logits equal to the definition at random weights",
         "batch of one": "also for one image",

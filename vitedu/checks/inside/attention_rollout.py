@@ -2,18 +2,16 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, normal, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, normal, plural, usual
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw weights of several layers: rows that sum to 1, and rows that do not."""
     B, nh, T, L = distinct(g, 4, 2, 5)
 
-    def case(
-        note="", part="other sizes", B=B, nh=nh, T=T, L=L, dtype=torch.float32, leak=False, **rest
-    ):
+    def case(note="", part="other sizes", B=B, nh=nh, T=T, L=L, dtype=torch.float32, **rest):
         layers = [(2 * normal(g, B, nh, T, T, dtype=dtype)).softmax(dim=-1) for _ in range(L)]
-        if leak:  # every row keeps a share of its own
+        if rest.pop("leak", False):  # every row keeps a share of its own
             layers = [w * (0.3 + torch.rand(B, nh, T, 1, generator=g)).to(dtype) for w in layers]
         name = f"{plural(L, 'layer')}, {plural(B, 'image')}, {plural(nh, 'head')}, {T} tokens{note}"
         return Case(name, {"layers": layers}, part, **rest)
@@ -31,7 +29,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "attention_rollout",
     idea={
         "values": "the product of all layers with their residual paths, the last one leftmost",
         "softmax's rows": "right for rows that sum to 1",

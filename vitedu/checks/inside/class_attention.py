@@ -3,7 +3,6 @@
 from vitedu.checks.kit import USUAL, Checker, also, shaped
 
 CHECKER = Checker(
-    "class_attention",
     cases=shaped(
         "weights: B nh T T; grid_size = (gh, gw)",
         also("other sizes", "a square grid of many patches", gh=9, gw=9),

@@ -5,25 +5,16 @@ import torch
 from vitedu.checks.kit import ON_ACCELERATOR, Checker, also, shaped
 
 FEW = "predictions: n < K-1; labels: n < K-1; num_classes = K"  # the last class does not occur
+MISSED = {"predictions": torch.zeros_like, "labels": torch.ones_like}
+ONLY_ANSWERED = "predictions: n < K; labels: n < K-2; num_classes = K"
 
 CHECKER = Checker(
-    "confusion_matrix",
     cases=shaped(
         "predictions: n < K; labels: n < K; num_classes = K",
         also("absent classes", "the last class never occurs", shapes=FEW),
-        also(
-            "absent classes",
-            "a class that is only answered",
-            shapes="predictions: n < K; labels: n < K-2; num_classes = K",
-        ),
+        also("absent classes", "a class that is only answered", shapes=ONLY_ANSWERED),
         # without the last class: whether it occurs among so few shall not be left to chance
-        also(
-            "batch of one",
-            "one image, not recognised",
-            shapes=FEW,
-            n=1,
-            values={"predictions": torch.zeros_like, "labels": torch.ones_like},
-        ),
+        also("batch of one", "one image, not recognised", shapes=FEW, n=1, values=MISSED),
         also("other sizes", "as many images as classes", shapes=FEW, n="K"),
         also("other sizes", "two classes", K=2),
         also("dtype", "two classes, more images than a byte counts", K=2, n=1200),
@@ -36,8 +27,5 @@ CHECKER = Checker(
         "absent classes": "K rows and columns, whatever classes occur",
         "other sizes": "also for two classes, and for as many images as classes",
     },
-    polish={
-        "batch of one": "also for one image",
-        "dtype": "counted in int64, also beyond 255",
-    },
+    polish={"batch of one": "also for one image", "dtype": "counted in int64, also beyond 255"},
 )

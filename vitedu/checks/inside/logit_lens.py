@@ -2,24 +2,15 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Layer, distinct, normal, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, Layer, distinct, normal, plural, usual
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw tokens of several blocks, a norm that scales and shifts, and a head."""
     B, T, D, K, L = distinct(g, 5, 3, 8)
 
-    def case(
-        note="",
-        part="other sizes",
-        B=B,
-        T=T,
-        L=L,
-        dtype=torch.float32,
-        spread=30.0,
-        bias=True,
-        **rest,
-    ):
+    def case(note="", part="other sizes", B=B, T=T, L=L, dtype=torch.float32, **rest):
+        spread, bias = rest.pop("spread", 30.0), rest.pop("bias", True)
         layers = [spread * (1 + i) * normal(g, B, T, D, dtype=dtype) for i in range(L)]
         shift, vector = normal(g, 2, D, dtype=dtype), normal(g, K, dtype=dtype) if bias else None
         norm = Layer(1 + 0.5 * shift[0], shift[1])
@@ -42,7 +33,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "logit_lens",
     idea={
         "values": (
             "the class token's logits after every block, through the model's own norm and head"

@@ -2,30 +2,19 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Observation, distinct, draw, normal
+from vitedu.checks.kit import Case, Checker, Generator, Observation, distinct, draw, normal
 
 IMAGES = 60  # so that no two mistakes score alike by chance
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw maps, and masks with an object of any size and stray pixels that touch a patch alone."""
     gh, gw, P = distinct(g, 3, 3, 6)  # P: the height of a patch, Q: its width
 
-    def case(
-        note="",
-        part="other sizes",
-        B=IMAGES,
-        gh=gh,
-        gw=gw,
-        P=P,
-        Q=None,
-        ties=False,
-        close=False,
-        above=0.0,
-        **rest,
-    ):
-        Q = Q or P
-        maps = normal(g, B, gh, gw).flatten(1).softmax(dim=-1).unflatten(1, (gh, gw)) + above
+    def case(note="", part="other sizes", B=IMAGES, gh=gh, gw=gw, P=P, Q=None, **rest):
+        Q, ties, close = Q or P, rest.pop("ties", False), rest.pop("close", False)
+        maps = normal(g, B, gh, gw).flatten(1).softmax(dim=-1).unflatten(1, (gh, gw))
+        maps += rest.pop("above", 0.0)
         if close:  # to float32 all are alike
             maps = 0.5 + 1e-9 * normal(g, B, gh, gw, dtype=torch.float64)
         if ties:
@@ -72,7 +61,6 @@ def own_share(case: Case, seen: Observation) -> str:
 
 
 CHECKER = Checker(
-    "pointing_game",
     idea={
         "values": "the share of images whose hottest patch, the first of equals, meets the object",
         "clear maps": "right where one patch is the hottest",

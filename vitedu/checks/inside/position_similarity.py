@@ -11,8 +11,9 @@ def _make_positions(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x[:, :-1], 0.1 * x[:, -1:] - x[:, -2:-1]], dim=1)
 
 
+SMALL = {"pos_embed": lambda x: 1e-3 * _make_positions(x)}
+
 CHECKER = Checker(
-    "position_similarity",
     cases=shaped(
         "pos_embed: 1 T D; grid_size = (gh, gw)",
         also("prefix rows", "five tokens before the patches", T="gh*gw + 5"),
@@ -22,12 +23,7 @@ CHECKER = Checker(
         also("other sizes", "a single row of patches", gh=1),
         also("other sizes", "a single column of patches", gw=1),
         also("rare positions", "more tokens before the patches than patches", T="2*gh*gw + 1"),
-        also(
-            "rare positions",
-            "small positions",
-            values={"pos_embed": lambda x: 1e-3 * _make_positions(x)},
-            rtol=5e-3,
-        ),
+        also("rare positions", "small positions", values=SMALL, rtol=5e-3),
         FLOAT64,
         ON_ACCELERATOR,
         letters={"T": "gh*gw + 1"},

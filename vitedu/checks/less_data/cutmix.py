@@ -2,11 +2,11 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, draw, plural
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, plural
 from vitedu.checks.less_data import pairs
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw batches and boxes: inside, across an edge, outside, empty, all of the image."""
     B, K, C = draw(g, 6, 8), draw(g, 4, 5), draw(g, 4, 5)
     H, W = distinct(g, 2, 9, 12)
@@ -14,9 +14,8 @@ def cases(g: torch.Generator) -> list[Case]:
     inside = (top, left, top + h, left + w)
 
     def case(box, note, part="other sizes", B=B, H=H, W=W, dtype=torch.float32, **rest):
-        batch = pairs.draw_labelled_pairs(g, B, C, H, W, K, dtype, rest.pop("is_alike", False))
-        args = {name: batch[name] for name in ("images", "labels", "num_classes")}
-        args |= {"box": box, "permutation": batch["permutation"]}
+        is_alike = rest.pop("is_alike", False)
+        args = pairs.draw_labelled_pairs(g, (B, C, H, W), K, dtype, is_alike, box=box)
         name = f"{plural(B, 'image')} of {H} x {W} px, box {box}{note}"
         return Case(name, args, part, outputs=("images", "labels"), **rest)
 
@@ -47,7 +46,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "cutmix",
     idea={
         "values": "the box comes from the partner, and the labels follow its area",
         "clipped boxes": "also where the box crosses an edge, lies outside, or is empty",

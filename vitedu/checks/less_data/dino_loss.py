@@ -10,10 +10,10 @@ def _make_sure(logits: torch.Tensor) -> torch.Tensor:
     return 100 * (torch.arange(logits.shape[1]) == 0).to(logits).expand_as(logits)
 
 
+SURE = dict.fromkeys(("student_logits", "teacher_logits"), _make_sure)
 SHAPES = "student_logits: B K; teacher_logits: B K; center: K"
 
 CHECKER = Checker(
-    "dino_loss",
     cases=shaped(
         SHAPES,
         also(
@@ -40,11 +40,7 @@ CHECKER = Checker(
         also("other sizes", "as many images as prototypes", B="K"),
         also("other sizes", "two prototypes", K=2),
         also("other sizes", "many prototypes", K="B*B + 60", scale=0.03),
-        also(
-            "large logits",
-            "all sure of one prototype",
-            values=dict.fromkeys(("student_logits", "teacher_logits"), _make_sure),
-        ),
+        also("large logits", "all sure of one prototype", values=SURE),
         # here a small number that somebody adds is not felt
         also("batch of one", "a batch of one", B=1, scale=0.05),
         also("dtype", "float64", dtype=torch.float64, rtol=1e-4, atol=1e-4),

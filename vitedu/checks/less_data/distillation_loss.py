@@ -22,30 +22,24 @@ def _set_last(gap: float):
     return change
 
 
+# the teacher says neither what the label says nor what the head says
+APART = {
+    "labels": torch.zeros_like,
+    "teacher_logits": _set_last(0.005),
+    "cls_logits": _set_last(1.0),
+    "dist_logits": _set_last(-3.0),
+}
+SURE = {"teacher_logits": 300.0, "cls_logits": 100.0, "dist_logits": 100.0}
+
 CHECKER = Checker(
-    "distillation_loss",
     cases=shaped(
         "cls_logits: B K; dist_logits: B K; teacher_logits: B K; labels: B < K",
         also("values", ""),
         also("other sizes", "two classes", K=2),
         also("other sizes", "as many images as classes", B="K"),
         also("other sizes", "one label", values={"labels": torch.zeros_like}, B="2*K + 3"),
-        also(
-            "large logits",
-            "a teacher and heads that are sure",
-            scale={"teacher_logits": 300.0, "cls_logits": 100.0, "dist_logits": 100.0},
-        ),
-        also(  # the teacher says neither what the label says nor what the head says
-            "batch of one",
-            "a batch of one",
-            B=1,
-            values={
-                "labels": torch.zeros_like,
-                "teacher_logits": _set_last(0.005),
-                "cls_logits": _set_last(1.0),
-                "dist_logits": _set_last(-3.0),
-            },
-        ),
+        also("large logits", "a teacher and heads that are sure", scale=SURE),
+        also("batch of one", "a batch of one", B=1, values=APART),
         FLOAT64,
         ON_ACCELERATOR,
         ranges={"B": (9, 14), "K": (5, 8)},

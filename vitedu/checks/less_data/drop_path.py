@@ -5,10 +5,9 @@ import math
 import torch
 
 from vitedu.checks import arguments, compare
-from vitedu.checks.kit import Case, Checker, Observation, distinct, draw, normal
-from vitedu.checks.less_data.drop_path_driver import GRADIENT_FLOW, dropping
+from vitedu.checks.kit import Case, Checker, Generator, Observation, distinct, draw, normal
+from vitedu.checks.training.random_draws_driver import GRADIENT_FLOW, dropping, repeated_draws
 from vitedu.checks.training.random_draws_reader import CHANCE
-from vitedu.checks.training.repeated_draws_driver import repeated_draws
 
 WHOLE_SAMPLES = "every sample is 0 as a whole, or divided by 1 - drop_prob"
 FREQUENCY = "a sample is dropped with probability drop_prob"
@@ -63,14 +62,14 @@ def _factors(factor: torch.Tensor, wanted: float, zero: torch.Tensor, outputs: t
     return f"{parts}, the others {times}" if times else parts
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw what a branch adds, with probabilities in tenths.
 
     ``draws`` has so many samples that luck plays no part.
     """
     T, D = distinct(g, 2, 3, 6)
     B, p, few = draw(g, 6, 8), draw(g, 3, 4) / 10, draw(g, 1, 2) / 10
-    again = {"seed": draw(g, 0, 10**6)}
+    again = {"driver": repeated_draws.__name__, "extra": {"seed": draw(g, 0, 10**6)}}
 
     def case(note, part="other sizes", shape=(B, T, D), p=p, training=True, generator=True, **rest):
         x = normal(g, *shape, dtype=rest.pop("dtype", torch.float32))
@@ -79,9 +78,8 @@ def cases(g: torch.Generator) -> list[Case]:
         if generator:
             args["generator"] = arguments.CpuGenerator(draw(g, 0, 10**6))
         words = f"x {tuple(shape)}, drop_prob {p}, {'training' if training else 'eval'}{note}"
-        return Case(
-            words, args, part, **{"driver": dropping.__name__, "extra": {"size": len(x)}} | rest
-        )
+        rest = {"driver": dropping.__name__, "extra": {"size": len(x)}} | rest
+        return Case(words, args, part, **rest)
 
     plain = {"driver": "call", "generator": False}
     error = {"driver": "call", "raises": "ValueError"}
@@ -98,15 +96,8 @@ def cases(g: torch.Generator) -> list[Case]:
             generator=False,
             extra={"size": 2, "draws": True},  # so few that often all are dropped
         ),
-        case("", "generator", shape=(60, D), driver=repeated_draws.__name__, extra=again),
-        case(
-            ", by keyword",
-            "generator",
-            shape=(60, D),
-            driver=repeated_draws.__name__,
-            extra=again,
-            keywords=("generator",),
-        ),
+        case("", "generator", shape=(60, D), **again),
+        case(", by keyword", "generator", shape=(60, D), keywords=("generator",), **again),
         case("", p=0.0, gradients=("x",), **plain),
         case(", with a generator", p=0.0, training=False, driver="call"),
         case("", shape=(B, B, D)),
@@ -125,7 +116,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "drop_path",
     idea={
         "values": (
             "in eval mode nothing changes; in training whole samples are 0 and the others divided "

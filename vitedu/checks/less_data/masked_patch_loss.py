@@ -2,10 +2,10 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, draw, normal, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, normal, plural, usual
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw patches, and masks that hide another number of them in every image."""
     B, N, P = distinct(g, 3, 4, 9)
     many = draw(g, 65, 80)
@@ -46,7 +46,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "masked_patch_loss",
     idea={
         "values": (
             "the mean of the squared errors of the hidden patches, with boolean masks and float "

@@ -2,19 +2,18 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, draw, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, plural, usual
 from vitedu.checks.less_data import pairs
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw batches whose partners are no pairs, so that a permutation and its inverse differ."""
     C, H, W = distinct(g, 3, 2, 6)
     B, K, tenths = draw(g, 7, 9), draw(g, 4, 6), draw(g, 6, 7)
 
     def case(note, part="other sizes", B=B, H=H, lam=tenths / 10, dtype=torch.float32, **rest):
-        batch = pairs.draw_labelled_pairs(g, B, C, H, W, K, dtype, rest.pop("is_alike", False))
-        args = {name: batch[name] for name in ("images", "labels", "num_classes")}
-        args |= {"lam": lam, "permutation": batch["permutation"]}
+        is_alike = rest.pop("is_alike", False)
+        args = pairs.draw_labelled_pairs(g, (B, C, H, W), K, dtype, is_alike, lam=lam)
         name = f"{plural(B, 'image')} of {H} x {W} px, {K} classes, lam {lam}{note}"
         return Case(name, args, part, outputs=("images", "labels"), **rest)
 
@@ -32,7 +31,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "mixup",
     idea={
         "values": "images and labels blended with their partners in one proportion",
         "other sizes": (

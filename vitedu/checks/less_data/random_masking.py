@@ -4,10 +4,10 @@ from functools import partial
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, draw, normal, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, normal, plural, usual
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw tokens and noise; half a token is rounded as Python does."""
     N, D = draw(g, 10, 13), draw(g, 3, 5)
     B, M = distinct(g, 2, 2, 4)
@@ -36,7 +36,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "random_masking",
     idea={
         "values": (
             "the tokens of lowest noise in order, a mask of the hidden ones, and the way back"

@@ -25,24 +25,17 @@ def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | 
     for token, sources in enumerate(cells):
         if len(sources) == 1:
             numbers[sources.pop()] = str(token)
-    right = [str(i) for i in range(gh * gw)]
     if set(numbers) == {"?"}:
         return None  # every patch is cut up, so a grid would say nothing
-    if numbers != right:
-        what = "patches" if "?" not in numbers else "patches; ? is cut up among several tokens"
-        return _draw_two_grids(
-            numbers, right, gw, f"where your tokens 0 .. {gh * gw - 1} come from, as {what}"
-        )
+    what = "patches" if "?" not in numbers else "patches; ? is cut up among several tokens"
+    title = f"where your tokens 0 .. {gh * gw - 1} come from, as {what}"
+    if order := _draw_two_grids(numbers, gw, title):
+        return order
     inner = ["?"] * (P * P)
     for position, index in enumerate(indices[0]):
         if index // (H * W) == 0:  # channel 0
             inner[index % (H * W) // W * P + index % W] = str(position)
-    return _draw_two_grids(
-        inner,
-        [str(i) for i in range(P * P)],
-        P,
-        "positions of patch 0's pixels, channel 0, inside its token",
-    )
+    return _draw_two_grids(inner, P, "positions of patch 0's pixels, channel 0, inside its token")
 
 
 def draw_patch_places(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
@@ -59,32 +52,33 @@ def draw_patch_places(case: Case, got: Observation, ids: list[str]) -> Drawing |
     if set(numbers) == {"?"}:
         return None  # pieces everywhere, so a grid would say nothing
     title = "which patch lies where in your image; ? is in pieces"
-    return _draw_two_grids(numbers, [str(i) for i in range(len(squares))], W // P, title)
+    return _draw_two_grids(numbers, W // P, title)
 
 
-def _draw_two_grids(yours: list[str], right: list[str], across: int, title: str) -> Drawing | None:
-    """Draw two grids with ``across`` columns side by side; None if they are equal."""
-    first = next((i for i, (a, b) in enumerate(zip(yours, right, strict=True)) if a != b), None)
-    if first is None:
+def _draw_two_grids(yours: list[str], across: int, title: str) -> Drawing | None:
+    """Draw two grids with ``across`` columns, yours and 0, 1, 2 ...; None if they are equal."""
+    right = [str(i) for i in range(len(yours))]
+    if yours == right:
         return None
+    first = next(i for i, number in enumerate(yours) if number != right[i])
     down, size = len(yours) // across, 30
     x_offsets = [10.0, 10.0 + across * size + 50]
     width = max(x_offsets[1] + across * size + 10, 7.0 * len(title))
     parts = [words(4, 14, title, anchor="start")]
-    for x0, numbers, name in ((x_offsets[0], yours, "yours"), (x_offsets[1], right, "expected")):
+    grids = (yours, "yours", WRONG), (right, "expected", RIGHT)
+    for x0, (numbers, name, colour) in zip(x_offsets, grids, strict=True):
         parts.append(words(x0, 34, name, anchor="start", weight="bold"))
         for i, number in enumerate(numbers):
             x, y = x0 + i % across * size, 42 + i // across * size
-            parts.append(box(x, y, size, size, PALE if numbers[i] != right[i] else "#ffffff"))
+            parts.append(box(x, y, size, size, PALE if number != right[i] else "#ffffff"))
             parts.append(words(x + size / 2, y + size / 2 + 4, number))
-            if i == first:
-                parts.append(
-                    f'<circle cx="{x + size / 2}" cy="{y + size / 2}" r="{size / 2 - 3}" '
-                    f'fill="none" stroke="{WRONG if numbers is yours else RIGHT}" '
-                    'stroke-width="2.5"/>'
-                )
-    lines = [" ".join(f"{n:>2}" for n in yours[r * across : (r + 1) * across]) for r in range(down)]
-    rows = lines if len(yours) <= 8 else []  # a report stays short
+        x, y = (x0 + (first % across + 0.5) * size, 42 + (first // across + 0.5) * size)
+        parts.append(
+            f'<circle cx="{x}" cy="{y}" r="{size / 2 - 3}" fill="none" stroke="{colour}" '
+            'stroke-width="2.5"/>'
+        )
+    rows = [yours[start : start + across] for start in range(0, len(yours), across)]
+    lines = [" ".join(f"{number:>2}" for number in row) for row in rows if len(yours) <= 8]
     difference = f"first difference: {yours[first]} where {right[first]} belongs"
-    text = "\n".join([f"{title}:", *rows, difference])
+    text = "\n".join([f"{title}:", *lines, difference])  # a report stays short
     return Drawing(svg(width, 52 + down * size, parts, title), "order", text)

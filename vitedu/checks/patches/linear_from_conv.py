@@ -3,11 +3,11 @@
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.kit import Case, Checker, draw, normal, usual
+from vitedu.checks.kit import Case, Checker, Generator, draw, normal, usual
 from vitedu.checks.patches.linear_from_conv_driver import Conv, layer_from_layer
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw convolutions with and without bias."""
 
     def case(C, P, D, bias=True, note="", dtype=torch.float32, **rest):
@@ -37,7 +37,6 @@ def own_device(conv):
 
 
 CHECKER = Checker(
-    "linear_from_conv",
     idea={
         "values": "every weight and bias stands where it should, and conv is unchanged",
         "without bias": "no bias where conv has none, and one where its bias is zero",

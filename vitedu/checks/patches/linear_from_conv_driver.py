@@ -23,10 +23,8 @@ class Conv(ModuleRecipe):
         """Build the layer."""
         D, C, P, _ = self.weight.shape
         conv = nn.Conv2d(C, D, P, stride=P, bias=self.bias is not None, dtype=self.weight.dtype)
-        with torch.no_grad():
-            conv.weight.copy_(self.weight)
-            if conv.bias is not None and self.bias is not None:
-                conv.bias.copy_(self.bias)
+        state = {"weight": self.weight, "bias": self.bias}
+        conv.load_state_dict({name: x for name, x in state.items() if x is not None})
         return conv
 
 
@@ -43,23 +41,21 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     seen.modified = find_modified_args(case, args)
     if not is_linear:
         return
-    store_output(seen, "weight", result.weight)
-    seen.facts["a bias if and only if conv has one"] = (
-        "with a bias" if result.bias is not None else "without a bias"
-    )
-    if result.bias is not None:
-        store_output(seen, "bias", result.bias)
+    values = {"weight": result.weight, "bias": result.bias}
+    values = {name: value for name, value in values.items() if value is not None}
+    bias = "with a bias" if "bias" in values else "without a bias"
+    seen.facts["a bias if and only if conv has one"] = bias
+    for name, value in values.items():
+        store_output(seen, name, value)
     learns = [name for name, value in nn.Module.named_parameters(result) if value.requires_grad]
-    wanted = ["weight", "bias"] if result.bias is not None else ["weight"]
-    missing = [name for name in wanted if name not in learns]
+    missing = [name for name in values if name not in learns]
     seen.facts["weight and bias are parameters that learn"] = (
         f"{' and '.join(missing)} cannot learn" if missing else "they are"
     )
     (source,) = args.values()
-    before = [value.detach().clone() for value in (result.weight, result.bias) if value is not None]
+    before = [value.detach().clone() for value in values.values()]
     with torch.no_grad():
         for value in source.parameters():
             value.add_(1.0)
-    after = [value for value in (result.weight, result.bias) if value is not None]
-    own = all(torch.equal(old, new) for old, new in zip(before, after, strict=True))
+    own = all(map(torch.equal, before, values.values()))
     seen.facts["a copy of its own"] = "its own" if own else "memory shared with conv"

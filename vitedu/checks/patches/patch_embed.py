@@ -4,7 +4,6 @@ from vitedu.checks.kit import USUAL, Checker, also, refused, shaped
 from vitedu.patches import PatchEmbed
 
 CHECKER = Checker(
-    "PatchEmbed",
     cases=shaped(
         "images: B C H W",
         also("other sizes", "9 images of more than 64 wide tokens", B=9, gh=9, gw=9, P=2, D=130),

@@ -4,7 +4,6 @@ from vitedu.checks.kit import EXACT, USUAL, Checker, also, refused, shaped
 from vitedu.checks.patches import drawing
 
 CHECKER = Checker(
-    "patchify",
     cases=shaped(
         "images: B C H W; patch_size = P",
         # one after the other, with as many patches: a table that is kept fits one of them only

@@ -1,12 +1,10 @@
 """1.6 sincos_positions: positions as sines and cosines."""
 
-import torch
-
 from vitedu import patches as reference
-from vitedu.checks.kit import Case, Checker, distinct, draw
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw table sizes; position 0, short and long tables, two columns."""
 
     def case(n, D, part="values", name="{n} positions, embed_dim {D}", **rest):
@@ -39,7 +37,6 @@ def double_table(num_positions, embed_dim):
 
 
 CHECKER = Checker(
-    "sincos_positions",
     idea={
         "values": "sines and cosines take turns, at the right frequencies",
         "other sizes": "also for long and wide tables, and with as many positions as columns",

@@ -1,12 +1,10 @@
 """1.7 sincos_positions_2d: rows and columns."""
 
-import torch
-
 from vitedu import patches as reference
-from vitedu.checks.kit import Case, Checker, distinct, draw
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw grids that are not square, the wide one first, and one that is."""
 
     def case(gh, gw, D, part="other sizes", name="grid {gh} x {gw}, embed_dim {D}", **rest):
@@ -37,7 +35,6 @@ def double_table(grid_size, embed_dim):
 
 
 CHECKER = Checker(
-    "sincos_positions_2d",
     idea={
         "values": "every cell's row code, then its column code",
         "other sizes": "also for square, tall, wide and large grids, one row and one column",

@@ -4,7 +4,6 @@ from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
 from vitedu.checks.patches import drawing
 
 CHECKER = Checker(
-    "unpatchify",
     cases=shaped(
         "patches: B gh*gw C*P*P; patch_size = P; image_size = (gh*P, gw*P)",
         also("other sizes", "square", gw="gh"),

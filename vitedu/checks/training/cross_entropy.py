@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import ON_ACCELERATOR, Case, Checker, Options, also, draw, shaped
+from vitedu.checks.kit import ON_ACCELERATOR, Case, Checker, Generator, Options, also, draw, shaped
 
 PLAIN = "logits: B K; labels: B < K"
 SMOOTHING, STRONGER = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
@@ -38,7 +38,7 @@ SHAPED_CASES = shaped(
 )
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw scores and labels; the last class occurs where nothing else is said."""
     result = SHAPED_CASES(g)
     for case in result:
@@ -55,7 +55,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "cross_entropy",
     forbidden=frozenset(
         "cross_entropy cross_entropy_loss cross_entropy_loss.default aten.cross_entropy_loss "
         "linear_cross_entropy".split()

@@ -3,41 +3,30 @@
 from vitedu.checks.drawing import RIGHT, WRONG, Drawing, line, svg, words
 
 
-def draw_curves(
-    yours: list[float], expected: list[float], title: str, label: str = "curve"
-) -> Drawing | None:
+def draw_curves(yours: list[float], expected: list[float], title: str) -> Drawing | None:
     """Draw two curves over steps, the student's one dashed. The axes have no numbers."""
     if len(yours) != len(expected) or len(yours) < 2 or not all(abs(v) < 1e30 for v in yours):
         return None
     low, high = min(*yours, *expected, 0.0), max(*yours, *expected)
     span = (high - low) or 1.0
-    x = [30 + 300 * i / (len(yours) - 1) for i in range(len(yours))]
-    parts = [
-        words(4, 14, title, anchor="start"),
-        line(30, 24, 30, 134),
-        line(30, 134, 334, 134),
-        words(182, 150, "step"),
-    ]
-    for values, colour, dash, name, at in (
-        (expected, RIGHT, "", "expected", 34),
-        (yours, WRONG, "6 4", "yours", 50),
-    ):
+    pairs = enumerate(zip(yours, expected, strict=True))
+    differ = [i for i, (one, other) in pairs if abs(one - other) > 1e-6 * span]
+    if not differ:
+        return None
+    parts = [words(4, 14, title, anchor="start"), words(182, 150, "step")]
+    parts += [line(30, 24, 30, 134), line(30, 134, 334, 134)]
+    curves = (expected, RIGHT, "", "expected", 34), (yours, WRONG, "6 4", "yours", 50)
+    for values, colour, dash, name, at in curves:
         points = " ".join(
-            f"{a:.1f},{134 - 100 * (v - low) / span:.1f}" for a, v in zip(x, values, strict=True)
-        )
-        parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" '
-            f'stroke-dasharray="{dash}"/>'
+            f"{30 + 300 * i / (len(values) - 1):.1f},{134 - 100 * (value - low) / span:.1f}"
+            for i, value in enumerate(values)
         )
         parts += [
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" '
+            f'stroke-dasharray="{dash}"/>',
             line(345, at - 4, 370, at - 4, colour, dash=bool(dash)),
             words(376, at, name, colour, anchor="start"),
         ]
-    differ = [
-        i for i, (a, b) in enumerate(zip(yours, expected, strict=True)) if abs(a - b) > 1e-6 * span
-    ]
-    if not differ:
-        return None
     where = f"at step {differ[0]} and differs at {len(differ)} of {len(yours)} steps"
     text = f"your curve leaves the expected one {where}"
-    return Drawing(svg(440, 158, parts, text), label, text)
+    return Drawing(svg(440, 158, parts, text), "curve", text)

@@ -1,13 +1,11 @@
 """4.8 evaluate: measure without touching."""
 
-import torch
-
-from vitedu.checks.kit import Case, Checker, distinct, draw
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.evaluation_driver import evaluation
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw classifiers with running statistics, in all modes."""
 
     def case(words, sizes, aspects, part="values", **extra):
@@ -34,7 +32,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "evaluate",
     idea={
         "values": "mean loss and accuracy over all images, each counting the same",
         "any iterable": "batches may come from a generator, and be of any size",

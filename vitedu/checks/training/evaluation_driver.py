@@ -35,13 +35,13 @@ class CallLog(list):
 
 
 class RecordingClassifier(nn.Module):
-    """Two linear layers with a gate between them. It records how it is used.
+    """Two linear layers of a state's sizes, with a gate between them. It records how it is used.
 
     Every call adds (modes of all modules, whether the logits carry gradients) to ``log``. A copy of
     the model writes to the same log.
     """
 
-    def __init__(self, state: dict[str, torch.Tensor], log: CallLog):
+    def __init__(self, state: dict[str, torch.Tensor]):
         super().__init__()
         (hidden, inputs), (classes, _) = state["body.0.weight"].shape, state["head.weight"].shape
         dtype = state["head.weight"].dtype
@@ -50,11 +50,9 @@ class RecordingClassifier(nn.Module):
             body += [nn.BatchNorm1d(hidden, dtype=dtype)]
         self.body = nn.Sequential(*body)
         self.head = nn.Linear(hidden, classes, bias=False, dtype=dtype)
-        self.load_state_dict({name: value.clone() for name, value in state.items()})
-        self.use_log(log)
 
     def use_log(self, log: CallLog) -> None:
-        """Use another log from now on."""
+        """Use this log from now on."""
         self.__log = log  # a mangled name, so that an answer does not use it by accident
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -63,9 +61,6 @@ class RecordingClassifier(nn.Module):
         modes = {"train" if part.training else "eval" for part in nn.Module.modules(self)}
         self.__log.append((" and ".join(sorted(modes)), logits.requires_grad))
         return logits
-
-
-REPLACED_ARGS = ("model", "batches")  # arguments that the driver replaces
 
 
 def batches_of(case: Case):
@@ -93,7 +88,7 @@ def classifier_of(case: Case, log: CallLog) -> RecordingClassifier:
     """
     instances = case.extra.get("instances", [])
     if not instances:
-        instances.append(RecordingClassifier(case.state, log))
+        instances.append(RecordingClassifier(case.state))
     model = instances[0]
     model.load_state_dict(case.state)
     model.use_log(log)
@@ -117,7 +112,6 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     parts = {
         name: (part, type(part), part.training) for name, part in nn.Module.named_modules(model)
     }
-    learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
     state = module_state(model)
     for value in nn.Module.parameters(model):  # what an earlier loss.backward() left
         value.grad = torch.ones_like(value)
@@ -126,7 +120,7 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     if "batches" in args:
         args["batches"] = batches_of(case)
     result = call_answer(answer, case, args)
-    inputs = {name: value for name, value in case.args.items() if name not in REPLACED_ARGS}
+    inputs = {n: value for n, value in case.args.items() if n not in ("model", "batches")}
     seen.modified = find_modified_args(replace(case, args=inputs), args)
     enabled = torch.is_grad_enabled()
     if "instances" in case.extra:
@@ -175,7 +169,7 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         changed = [
             f"{name} {'learns' if value.requires_grad else 'is frozen'}"
             for name, value in nn.Module.named_parameters(model)
-            if value.requires_grad != learns[name]
+            if value.requires_grad is (name in case.extra.get("frozen", ()))
         ]
         seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"
     if "graph" in aspects:

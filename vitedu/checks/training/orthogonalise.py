@@ -3,7 +3,6 @@
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
 CHECKER = Checker(
-    "orthogonalise",
     cases=shaped(
         "matrix: n m",
         also("tall matrices", "taller than wide", shapes="matrix: m n"),

@@ -2,13 +2,12 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, CpuGenerator, distinct, draw
+from vitedu.checks.kit import Case, Checker, CpuGenerator, Generator, distinct, draw
 from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
-from vitedu.checks.training.random_crop_flip_driver import random_images
-from vitedu.checks.training.repeated_draws_driver import repeated_draws
+from vitedu.checks.training.random_draws_driver import random_images, repeated_draws
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw images of random pixels, so that windows can be told apart.
 
     "draws" keeps sides above 2 * padding + 1: in smaller images a reflected
@@ -32,8 +31,9 @@ def cases(g: torch.Generator) -> list[Case]:
     H, W = distinct(g, 2, 5, 7)
     # with more padding, most windows that are turned upside down are windows again
     B, C, p = draw(g, 12, 16), draw(g, 2, 4), draw(g, 2, min(3, min(H, W) - 3))
-    few, other, again = [B] * 4, "other sizes", {"seed": draw(g, 0, 10**6)}
-    rare, one = "rare padding", "batch of one"
+    few, again = [B] * 4, {"extra": {"seed": draw(g, 0, 10**6)}, "driver": repeated_draws.__name__}
+    other, rare, one = "other sizes", "rare padding", "batch of one"
+    on_cpu = ", on an accelerator, with a generator on the CPU"
     return [
         case(few, C, H, W, p),
         case(few, C, W, H, p, dtype=torch.float32),
@@ -44,32 +44,12 @@ def cases(g: torch.Generator) -> list[Case]:
         case([3] * 20, C, H, W, 0, ", which is none", rare),
         case(few, C, W, H, min(H, W) - 1, ", the widest", rare),
         case(few, C, H, W, p, "", "dtype", torch.float64),
-        case(
-            [40],
-            C,
-            H,
-            W,
-            p,
-            ", drawn again",
-            "generator",
-            driver=repeated_draws.__name__,
-            extra=again,
-        ),
-        case(
-            [4],
-            C,
-            H,
-            W,
-            p,
-            ", on an accelerator, with a generator on the CPU",
-            "any device",
-            on_accelerator=True,
-        ),
+        case([40], C, H, W, p, ", drawn again", "generator", **again),
+        case([4], C, H, W, p, on_cpu, "any device", on_accelerator=True),
     ]
 
 
 CHECKER = Checker(
-    "random_crop_flip",
     idea={
         "values": (
             "every output is a window of its reflected image, mirrored or not; images stay "

@@ -5,6 +5,7 @@ of each window. Then write down facts that hold for every right answer, whatever
 answer fails by chance less than once in a billion checks.
 """
 
+import itertools
 import math
 
 import torch
@@ -15,33 +16,19 @@ from vitedu.checks.compare import reader
 from vitedu.checks.observation import Observation
 from vitedu.checks.training.random_draws_reader import CHANCE, chi_square_tail
 
-BORDERS = ("reflected", "zeros", "the edge repeated", "the opposite side")
+# what the border of the padded image holds, in words -> torch's name; the right one comes first
+BORDERS = {
+    "reflected": "reflect",
+    "zeros": "constant",
+    "the edge repeated": "replicate",
+    "the opposite side": "circular",
+}
 MIRRORS = {"left to right": (-1,), "top to bottom": (-2,), "in both directions": (-2, -1)}
 WINDOW = "every output is a window of its reflect-padded image, mirrored left to right or as it is"
 DRAW_PER_IMAGE = "top, left and coin drawn anew for every image"
 PLACES = "every place from 0 to {} met equally often, down and across"
 COIN = "a fair coin"
 INDEPENDENCE = "top, left and coin drawn apart from each other"
-
-
-def pad(images: torch.Tensor, padding: int, border: str = "reflected") -> torch.Tensor:
-    """Pad images (B, C, H, W) of any dtype by ``padding`` pixels on each side."""
-
-    def source(size: int) -> torch.Tensor:
-        index = torch.arange(-padding, size + padding, device=images.device)
-        if border == "reflected":
-            index = index.abs()
-            return torch.where(index < size, index, 2 * (size - 1) - index)
-        return index % size if border == "the opposite side" else index.clamp(0, size - 1)
-
-    H, W = images.shape[-2:]
-    framed = images[:, :, source(H)][:, :, :, source(W)]
-    if border == "zeros":
-        size = (H + 2 * padding, W + 2 * padding)
-        inside = torch.zeros(size, dtype=torch.bool, device=images.device)
-        inside[padding : padding + H, padding : padding + W] = True
-        framed = framed * inside
-    return framed
 
 
 def fingerprints(images: torch.Tensor, size: tuple[int, ...], offset: float) -> torch.Tensor:
@@ -67,7 +54,8 @@ def find_draws(
     """Find (top, left, mirrored) of every output as a tensor (B, 3); -1 if no window fits."""
     size = tuple(images.shape[-2:])
     offset = float(images.min())
-    windows = fingerprints(pad(images, padding, border), size, offset)  # (B, tops, lefts)
+    padded = F.pad(images.double(), [padding] * 4, mode=BORDERS[border])
+    windows = fingerprints(padded, size, offset)  # (B, tops, lefts)
     result = torch.full((len(images), 3), -1)
     for mirrored in (1, 0):  # 0 comes last: a symmetric window counts as not mirrored
         crops = outputs.flip(MIRRORS[mirror]) if mirrored else outputs
@@ -84,21 +72,16 @@ def describe_windows(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
     """
     images, padding = case.args["images"], case.args["padding"]
     outputs = seen.draws["all outputs"].to(images.dtype)
-    first = draws = find_draws(images, outputs, padding, "reflected", "left to right")
-    if (draws >= 0).all():
-        return draws, "so it is"
-    for border in BORDERS:
-        for mirror in MIRRORS:
-            draws = find_draws(images, outputs, padding, border, mirror)
-            if (draws >= 0).all():
-                words = []
-                if border != "reflected":
-                    words.append(f"the border holds {border}")
-                if mirror != "left to right":
-                    words.append(f"images are mirrored {mirror}")
-                return draws, " and ".join(words)
-    unread = int((first[:, 0] < 0).sum())
-    return first, f"{unread} of {len(images)} outputs are no such window"
+    found: list[torch.Tensor] = []
+    for border, mirror in itertools.product(BORDERS, MIRRORS):
+        draws = find_draws(images, outputs, padding, border, mirror)
+        if (draws >= 0).all():
+            words = [f"the border holds {border}"] * (border != "reflected")
+            words += [f"images are mirrored {mirror}"] * (mirror != "left to right")
+            return draws, " and ".join(words) or "so it is"
+        found.append(draws)
+    unread = int((found[0][:, 0] < 0).sum())
+    return found[0], f"{unread} of {len(images)} outputs are no such window"
 
 
 @reader("random_images")
@@ -119,14 +102,11 @@ def read_random_images(case: Case, seen: Observation) -> None:
     ]
     seen.facts[DRAW_PER_IMAGE] = "; ".join(kind for kind in kinds if kind) or "anew"
     seen.facts[PLACES.format(2 * padding)] = _describe_places(draws, 2 * padding + 1, kinds)
-    heads = int(draws[:, 2].sum())
-    few = _binomial_edge(len(draws))
-    fair = "fair" if few <= heads <= len(draws) - few else "heads too seldom"
-    seen.facts[COIN] = (
-        "no coin of its own"
-        if kinds[2]
-        else fair.replace("seldom", "often" if heads > len(draws) / 2 else "seldom")
-    )
+    heads, count = int(draws[:, 2].sum()), len(draws)
+    few = math.floor(count / 2 - math.sqrt(count * math.log(1 / CHANCE) / 2))  # Hoeffding's bound
+    coin = "heads too often" if heads > count / 2 else "heads too seldom"
+    coin = "fair" if few <= heads <= count - few else coin
+    seen.facts[COIN] = "no coin of its own" if kinds[2] else coin
     seen.facts[INDEPENDENCE] = _describe_dependence(draws, kinds)
 
 
@@ -179,24 +159,13 @@ def _describe_dependence(draws: torch.Tensor, kinds: list[str]) -> str:
     for a, b in ((0, 1), (0, 2), (1, 2)):
         if kinds[a] or kinds[b]:
             continue
-        first, second = (
-            draws[:, a].unique(return_inverse=True),
-            draws[:, b].unique(return_inverse=True),
+        one, other = (
+            F.one_hot(draws[:, column].unique(return_inverse=True)[1]).double() for column in (a, b)
         )
-        rows, columns = len(first[0]), len(second[0])
-        freedom = (rows - 1) * (columns - 1)
-        table = (first[1] * columns + second[1]).bincount(minlength=rows * columns)
-        table = table.reshape(rows, columns).double()
+        table = one.T @ other  # how often each pair of values occurs
+        freedom = (len(table) - 1) * (len(table.T) - 1)
         expected = table.sum(1, keepdim=True) * table.sum(0) / table.sum()
         statistic = float(((table - expected) ** 2 / expected).sum())
         if chi_square_tail(statistic, freedom) < CHANCE:
             together.append(f"{names[a]} and {names[b]} go together")
     return "; ".join(together) or "apart"
-
-
-def _binomial_edge(count: int) -> int:
-    """Return a number of heads below which ``count`` fair tosses fall with at most ``CHANCE``.
-
-    Hoeffding's bound.
-    """
-    return math.floor(count / 2 - math.sqrt(count * math.log(1 / CHANCE) / 2))

@@ -1,20 +1,17 @@
 """4.7 train_one_epoch: learn from every batch once."""
 
-import torch
-
-from vitedu.checks.kit import Case, Checker, distinct, draw
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.train_one_epoch_driver import epoch
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw classifiers and batches; each part of the contract shows in a case of its own."""
 
     def case(words, sizes, aspects, lr=0.0, factor=1.0, training=True, once=False, **rest):
         state = classifier_cases.classifier_state(g, C * H * W, hidden, K)
-        batches = classifier_cases.draw_batches(
-            g, state, sizes, (C, H, W), rest.pop("scales", (2.0,))
-        )
+        scales = rest.pop("scales", (2.0,))
+        batches = classifier_cases.draw_batches(g, state, sizes, (C, H, W), scales)
         args = {"model": None, "batches": batches, "optimizer": lr, "scheduler": factor}
         extra = {
             "aspects": aspects,
@@ -30,65 +27,29 @@ def cases(g: torch.Generator) -> list[Case]:
     C, H, W = distinct(g, 3, 1, 4)
     K, hidden = distinct(g, 2, 3, 5)
     five, four, three = (size + draw(g, 0, 1) for size in (6, 4, 2))
-    results, many = ("results",), draw(g, 9, 17)
-    learning = {"scales": (0.02, 3.0, 0.2, 30.0), "lr": 0.5}
+    many, results = draw(g, 9, 17), {"aspects": ("results",)}
+    iterable = results | {"part": "any iterable"}
+    mode = {"aspects": ("mode",), "part": "train mode"}
+    learning = {"aspects": ("learning",), "scales": (0.02, 3.0, 0.2, 30.0), "lr": 0.5}
+    # images so dark that no gradient is clipped, not even to a norm of 0.5, and steps so large
+    # that answers change
+    before = results | {"lr": 100.0, "part": "before the update", "scales": (0.02,)}
+    large = [5 * four, 5 * three, 5 * five]
     return [
-        case("learning rate 0", [five, four, three], results),
-        case("read once", [four, many, 1], results, once=True, part="any iterable"),
-        case(
-            "learning rate 0.5",
-            [four, three, five, three],
-            ("learning",),
-            part="learning",
-            **learning,
-        ),
-        case(
-            "learning rate 0.5, gradients left",
-            [four, three],
-            ("learning",),
-            part="gradients left",
-            **learning,
-        ),
-        # images so dark that no gradient is clipped, not even to a norm of 0.5, and steps so large
-        # that answers change
-        *[
-            case(
-                f"results while it learns{words}",
-                [5 * four, 5 * three, 5 * five],
-                results,
-                lr=100.0,
-                part="before the update",
-                scales=(0.02,),
-            )
-            for words in ("", ", other weights")
-        ],
-        case(
-            "a model that comes in eval mode",
-            [four, three],
-            ("mode",),
-            training=False,
-            part="train mode",
-        ),
-        case(
-            "a model with a part in eval mode",
-            [four, three],
-            ("mode",),
-            other_mode=("body.1",),
-            part="train mode",
-        ),
+        case("learning rate 0", [five, four, three], **results),
+        case("read once", [four, many, 1], once=True, **iterable),
+        case("learning rate 0.5", [four, three, five, three], part="learning", **learning),
+        case("learning rate 0.5, gradients left", [four, three], part="gradients left", **learning),
+        case("results while it learns", large, **before),
+        case("results while it learns, other weights", large, **before),
+        case("a model that comes in eval mode", [four, three], training=False, **mode),
+        case("a model with a part in eval mode", [four, three], other_mode=("body.1",), **mode),
         case("the order of steps", [four, three, three], ("order",), factor=0.5, part="order"),
-        case(
-            "one batch, a model that comes in eval mode",
-            [many],
-            results,
-            training=False,
-            part="any iterable",
-        ),
+        case("one batch, a model that comes in eval mode", [many], training=False, **iterable),
     ]
 
 
 CHECKER = Checker(
-    "train_one_epoch",
     is_related=False,  # what is kept tells what training did, and is no output of the answer
     idea={
         "any iterable": "batches may come from a generator, be of any size, or be one alone",

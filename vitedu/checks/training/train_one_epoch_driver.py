@@ -33,24 +33,21 @@ class PlainDescent(torch.optim.Optimizer):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Delete the gradients."""
-        for parameter in self.__parameters():
-            parameter.grad = None
-
-    def __parameters(self) -> list[torch.Tensor]:
-        return [parameter for group in self.param_groups for parameter in group["params"]]
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
 
     def step(self, closure=None):
         """Take one step of gradient descent and record it."""
         loss = closure() if closure else None
         self.__steps.append("optimizer")
-        with_gradients = [p for p in self.__parameters() if p.grad is not None]
-        squares = [float(p.grad.double().square().sum()) for p in with_gradients]
-        self.__norms.append(math.sqrt(sum(squares)))
+        squares = []
         with torch.no_grad():
             for group in self.param_groups:
-                for parameter in group["params"]:
-                    if parameter.grad is not None:
-                        parameter -= group["lr"] * parameter.grad
+                for parameter in (p for p in group["params"] if p.grad is not None):
+                    squares.append(float(parameter.grad.double().square().sum()))
+                    parameter -= group["lr"] * parameter.grad
+        self.__norms.append(math.sqrt(sum(squares)))
         return loss
 
 
@@ -88,16 +85,8 @@ def epoch(answer, case: Case, seen: Observation) -> None:
     before = module_state(model)
     optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps, norms)
     scheduler = Decay(optimizer, case.args["scheduler"], steps)
-    result = call_answer(
-        answer,
-        case,
-        {
-            "model": model,
-            "batches": batches_of(case),
-            "optimizer": optimizer,
-            "scheduler": scheduler,
-        },
-    )
+    args = {"model": model, "batches": batches_of(case)}
+    result = call_answer(answer, case, args | {"optimizer": optimizer, "scheduler": scheduler})
     if "instances" in case.extra:
         # The exercise does not say in which mode the model is left.
         model.train(case.extra["training"])
@@ -107,13 +96,10 @@ def epoch(answer, case: Case, seen: Observation) -> None:
         store_means(seen, case, result)
     if "learning" in aspects:
         norms = (norms + [-1.0] * count)[:count]
-        seen.arrays["gradient norm at each step"] = torch.tensor(
-            norms, dtype=torch.float64, device="cpu"
-        )
-        state = torch.cat(
-            [value.detach().flatten() for value in nn.Module.state_dict(model).values()]
-        )
-        seen.arrays["parameters after the epoch"] = state
+        measured = torch.tensor(norms, dtype=torch.float64, device="cpu")
+        seen.arrays["gradient norm at each step"] = measured
+        state = [value.detach().flatten() for value in nn.Module.state_dict(model).values()]
+        seen.arrays["parameters after the epoch"] = torch.cat(state)
         options = [{n: v for n, v in g.items() if n != "params"} for g in optimizer.param_groups]
         seen.facts["the optimizer's groups as the scheduler leaves them"] = str(options)
     if "mode" in aspects:

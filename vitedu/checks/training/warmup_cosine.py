@@ -1,14 +1,12 @@
 """4.3 warmup_cosine: the learning rate of every step."""
 
-import torch
-
 from vitedu import training
-from vitedu.checks.kit import Case, Checker, Observation, draw
+from vitedu.checks.kit import Case, Checker, Generator, Observation, draw
 from vitedu.checks.training import drawing
 from vitedu.checks.training.warmup_cosine_driver import schedule
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw schedules; every step of a short run, some of a long one."""
 
     def case(total, warmup, peak, final=None, steps=None, note="", **rest):
@@ -52,7 +50,6 @@ def _draw_schedule(case: Case, got: Observation, ids: list[str]):
 
 
 CHECKER = Checker(
-    "warmup_cosine",
     idea={
         "values": "every step of a run, the peak once and final_lr at the end",
         "no warm-up": "a cosine from the first step where warmup_steps is 0",

@@ -1,12 +1,10 @@
 """4.4 weight_decay_groups: what to shrink and what not."""
 
-import torch
-
-from vitedu.checks.kit import Case, Checker, draw
+from vitedu.checks.kit import Case, Checker, Generator, draw
 from vitedu.checks.training.parameter_groups_driver import Network, groups
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw models and a weight decay."""
 
     def case(kind, words, part="values"):
@@ -24,7 +22,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "weight_decay_groups",
     idea={
         "values": "two groups, every parameter once, with its weight decay",
         "other names": "norms and matrices are told apart whatever they are called",

@@ -18,11 +18,11 @@ def _repeat_first_row(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x[:1], x[:1], x[2:]])
 
 
-VALUES = {"image_features": _scale_rows, "text_features": _scale_rows}
-TWINS = {"image_features": _repeat_first_row, "text_features": _repeat_first_row}
+VALUES = dict.fromkeys(("image_features", "text_features"), _scale_rows)
+TWINS = dict.fromkeys(VALUES, _repeat_first_row)
+UNIT = dict.fromkeys(VALUES, F.normalize)
 
 CHECKER = Checker(
-    "clip_loss",
     cases=shaped(
         FEATURES + "t / 10",
         also("values", ""),
@@ -41,11 +41,7 @@ CHECKER = Checker(
             shapes=FEATURES + "1.0",
             keywords=("temperature",),
         ),
-        also(
-            "other sizes",
-            "features of length 1",
-            values={"image_features": F.normalize, "text_features": F.normalize},
-        ),
+        also("other sizes", "features of length 1", values=UNIT),
         also("other sizes", "as many pairs as features", B="D"),
         also("other sizes", "many pairs of many features", B="2*t + 5", D="100 + t"),
         also("other sizes", "two equal images, two equal texts", values=TWINS),
@@ -61,8 +57,5 @@ CHECKER = Checker(
         "temperatures": "right for temperatures from 0.05 to 10",
         "other sizes": "also for many pairs, equal images and texts, features of length 1",
     },
-    polish={
-        "batch of one": "also for one pair",
-        "large logits": "finite for logits of 10,000",
-    },
+    polish={"batch of one": "also for one pair", "large logits": "finite for logits of 10,000"},
 )

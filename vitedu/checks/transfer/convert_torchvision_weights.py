@@ -3,13 +3,14 @@
 import re
 
 import torch
+from torch import nn
 
 from vitedu import transfer as reference
-from vitedu.checks.kit import Case, Checker, distinct, normal, plural
+from vitedu.checks.kit import Case, Checker, Generator, distinct, normal, plural
 from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renaming
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw the weights of small models with torchvision's names; no two sizes are the same."""
 
     def case(depth, part="values", dtype=torch.float32, note=""):
@@ -21,22 +22,16 @@ def cases(g: torch.Generator) -> list[Case]:
             "conv_proj.bias": (D,),
             "encoder.pos_embedding": (1, T, D),
         }
-        for i in range(depth):
-            block = {
-                "ln_1.weight": (D,),
-                "ln_1.bias": (D,),
-                "self_attention.in_proj_weight": (3 * D, D),
-                "self_attention.in_proj_bias": (3 * D,),
-                "self_attention.out_proj.weight": (D, D),
-                "self_attention.out_proj.bias": (D,),
-                "ln_2.weight": (D,),
-                "ln_2.bias": (D,),
-                "mlp.0.weight": (H, D),
-                "mlp.0.bias": (H,),
-                "mlp.3.weight": (D, H),
-                "mlp.3.bias": (D,),
+        with torch.device("meta"):  # no memory: the shapes alone are used
+            parts = {
+                "ln_1": nn.LayerNorm(D),
+                "self_attention": nn.MultiheadAttention(D, 1),
+                "ln_2": nn.LayerNorm(D),
+                "mlp": nn.Sequential(nn.Linear(D, H), nn.GELU(), nn.Dropout(), nn.Linear(H, D)),
             }
-            shapes |= {f"encoder.layers.encoder_layer_{i}.{n}": shape for n, shape in block.items()}
+        block = nn.ModuleDict(parts).state_dict()
+        for i in range(depth):
+            shapes |= {f"encoder.layers.encoder_layer_{i}.{n}": x.shape for n, x in block.items()}
         shapes |= {
             "encoder.ln.weight": (D,),
             "encoder.ln.bias": (D,),
@@ -74,7 +69,6 @@ def read_one_digit(state_dict):
 
 
 CHECKER = Checker(
-    "convert_torchvision_weights",
     idea={
         "values": "every tensor stands under its name in the course's model, with its own numbers",
         "other sizes": "also for one block, and for 25",

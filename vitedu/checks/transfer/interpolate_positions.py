@@ -12,19 +12,16 @@ def enlarges_only(pos_embed, new_grid_size, num_prefix_tokens=1):
     return reference.interpolate_positions(pos_embed, new_grid_size, num_prefix_tokens)
 
 
+PREFIX = "pos_embed: 1 side*side+{0} D; new_grid_size = (gh, gw); num_prefix_tokens = {0}"
+
 CHECKER = Checker(
-    "interpolate_positions",
     cases=shaped(
         "pos_embed: 1 side*side+1 D; new_grid_size = (gh, gw)",
-        also(
-            "prefix rows",
-            "no row before the patches",
-            shapes="pos_embed: 1 side*side D; new_grid_size = (gh, gw); num_prefix_tokens = 0",
-        ),
+        also("prefix rows", "no row before the patches", shapes=PREFIX.format(0)),
         also(
             "prefix rows",
             "five rows before the patches, by keyword",
-            shapes="pos_embed: 1 side*side+5 D; new_grid_size = (gh, gw); num_prefix_tokens = 5",
+            shapes=PREFIX.format(5),
             keywords=("num_prefix_tokens",),
             side=2,
         ),

@@ -1,21 +1,18 @@
 """9.3 layerwise_lr_groups: small steps below, large ones above."""
 
-import torch
-
-from vitedu.checks.kit import Case, Checker, draw
+from vitedu.checks.kit import Case, Checker, Generator, draw
 from vitedu.checks.training.parameter_groups_driver import Network, rates
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw models of several depths, a learning rate and a decay."""
 
     def case(kind, words, part="other models", decay=None):
         decay = draw(g, 60, 85) / 100 if decay is None else decay
         model, base_lr = Network(kind, 2 * draw(g, 2, 4)), draw(g, 2, 9) / 1000
         args = {"model": model, "base_lr": base_lr, "decay": decay}
-        return Case(
-            f"{words}, base_lr={base_lr:g}, decay={decay:g}", args, part, driver=rates.__name__
-        )
+        name = f"{words}, base_lr={base_lr:g}, decay={decay:g}"
+        return Case(name, args, part, driver=rates.__name__)
 
     return [
         case("shallow", "three blocks", "values"),
@@ -27,7 +24,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "layerwise_lr_groups",
     idea={
         "values": "every parameter once, at the rate of its depth",
         "other models": "also for one block, twelve blocks, and a decay of 1",

@@ -4,11 +4,11 @@ from functools import partial
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Layer, distinct, normal, usual
+from vitedu.checks.kit import Case, Checker, Generator, Layer, distinct, normal, usual
 from vitedu.checks.transfer.lora_linear_driver import merging
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw a frozen layer, two thin matrices and tokens; no two sizes are the same."""
     B, T, n_in, n_out, rank = distinct(g, 5, 2, 9)
 
@@ -53,7 +53,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "LoRALinear",
     weights={"merged": 3},
     idea={
         "values": "the frozen layer plus alpha / rank times up(down(x))",

@@ -1,46 +1,33 @@
 """9.7 sigmoid_contrastive_loss: each pair by itself."""
 
 import torch
-import torch.nn.functional as F
 
 from vitedu.checks.kit import USUAL, Checker, Options, also, shaped
-from vitedu.checks.transfer.clip_loss import TWINS, VALUES
+from vitedu.checks.transfer.clip_loss import TWINS, UNIT, VALUES
 
-PAIRS = "image_features: B D; text_features: B D; scale = {scale}; bias = {bias}"
-
-
-def _shapes_with(scale: str, bias: str) -> str:
-    """Write the arguments with these two numbers."""
-    return PAIRS.format(scale=scale, bias=bias)
-
-
+PAIRS = "image_features: B D; text_features: B D; scale = {}; bias = {}"
 # no cosine below 0: no loss at SigLIP's start is so large that a small number in the log shows in
 # it
-MILD = {"image_features": torch.abs, "text_features": torch.abs}
+MILD = dict.fromkeys(VALUES, torch.abs)
 # where the features have little effect both get gradients, so that both are seen to take part
-BOTH: Options = {"gradients": ("image_features", "text_features")}
+BOTH: Options = {"gradients": tuple(VALUES)}
 LARGE: Options = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2} | BOTH
 
 CHECKER = Checker(
-    "sigmoid_contrastive_loss",
     cases=shaped(
-        _shapes_with("s / 2", "-b / 4"),
-        also(note="scale 10,000", shapes=_shapes_with("1e4", "-b / 4"), **LARGE),
-        also(note="bias 10,000", shapes=_shapes_with("s / 2", "1e4"), **LARGE),
-        also(note="bias -10,000", shapes=_shapes_with("s / 2", "-1e4"), **LARGE),
+        PAIRS.format("s / 2", "-b / 4"),
+        also(note="scale 10,000", shapes=PAIRS.format("1e4", "-b / 4"), **LARGE),
+        also(note="bias 10,000", shapes=PAIRS.format("s / 2", "1e4"), **LARGE),
+        also(note="bias -10,000", shapes=PAIRS.format("s / 2", "-1e4"), **LARGE),
         also(
             "other sizes",
             "SigLIP's start: scale 10, bias -10, by keyword",
-            shapes=_shapes_with("10.0", "-10.0"),
+            shapes=PAIRS.format("10.0", "-10.0"),
             keywords=("scale", "bias"),
             values=MILD,
         ),
-        also("other sizes", "scale and bias 0", shapes=_shapes_with("0.0", "0.0"), **BOTH),
-        also(
-            "other sizes",
-            "features of length 1",
-            values={"image_features": F.normalize, "text_features": F.normalize},
-        ),
+        also("other sizes", "scale and bias 0", shapes=PAIRS.format("0.0", "0.0"), **BOTH),
+        also("other sizes", "features of length 1", values=UNIT),
         also("other sizes", "as many pairs as features", B="D"),
         also("other sizes", "many pairs of many features", B="s + 6", D="100 + s"),
         also("other sizes", "two equal images, two equal texts", values=TWINS),

@@ -2,7 +2,6 @@
 
 import math
 
-from vitedu import transfer as reference
 from vitedu.checks.values import ValueChecker
 
 
@@ -11,15 +10,8 @@ def one_pair(answer) -> bool:
 
 
 CHECKERS = {
-    "lora_parameters": ValueChecker(
-        "lora_parameters",
-        reference.lora_parameters,
-        proves="two thin matrices beside each of twelve layers",
-    ),
+    "lora_parameters": ValueChecker(proves="two thin matrices beside each of twelve layers"),
     "blind_losses": ValueChecker(
-        "blind_losses",
-        reference.blind_losses,
-        rtol=5e-3,
-        proves="what both losses cost while nothing is known, and what the bias saves",
+        rtol=5e-3, proves="what both losses cost while nothing is known, and what the bias saves"
     ),
 }

@@ -2,11 +2,11 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, draw, normal, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, normal, usual
 from vitedu.checks.vit_and_cnn.effective_receptive_field_driver import FeatureMap
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw feature maps and images. Grids are wide enough for the middle to differ from the rim."""
 
     def case(B, C, gh, gw, part="other sizes", dtype=torch.float32, note="", **rest):
@@ -35,7 +35,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "effective_receptive_field",
     idea={
         "values": "the middle cell's absolute gradient, over channels and images, largest value 1",
         "other sizes": "also for squares, one channel, and as many images as channels",

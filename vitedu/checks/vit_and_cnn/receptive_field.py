@@ -1,11 +1,9 @@
 """6.1 receptive_field: what a cell may depend on."""
 
-import torch
-
-from vitedu.checks.kit import Case, Checker, draw
+from vitedu.checks.kit import Case, Checker, Generator, draw
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw stacks of convolutions; for the first two no rule of thumb is right by chance."""
 
     def case(kernel_sizes, strides, part="values", note=""):
@@ -28,7 +26,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "receptive_field",
     idea={
         "values": "every kernel adds to it, and every stride widens what comes after it",
         "other stacks": "also for one layer, no strides, strides alone and kernels of one pixel",

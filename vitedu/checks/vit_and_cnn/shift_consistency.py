@@ -1,13 +1,11 @@
 """6.6 shift_consistency: how many answers survive a shift?."""
 
-import torch
-
-from vitedu.checks.kit import Case, Checker, distinct, draw, normal
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, normal
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.evaluation_driver import evaluation
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw classifiers that read each pixel by itself: each shift changes some predictions."""
 
     def case(words, B, aspects, part="values", shift=None, is_stable=None, scale=1.0, **extra):
@@ -20,11 +18,9 @@ def cases(g: torch.Generator) -> list[Case]:
             )
             images = images[(before == after) == is_stable]
         args = {"model": None, "images": images[:B], "shift": shift}
-        extra = {"aspects": aspects, "training": False} | extra
+        rest = {"number": True, "extra": {"aspects": aspects, "training": False} | extra}
         name = f"{words}, {B} image(s) of {H} x {W} px, shift {shift}"
-        return Case(
-            name, args, part, driver=evaluation.__name__, state=state, extra=extra, number=True
-        )
+        return Case(name, args, part, driver=evaluation.__name__, state=state, **rest)
 
     C, (H, W), (dy, dx) = draw(g, 2, 3), distinct(g, 2, 6, 8), distinct(g, 2, 1, 2)
     K, hidden = distinct(g, 2, 4, 6)
@@ -50,7 +46,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "shift_consistency",
     idea={
         "values": "the share of predictions that a shift by (dy, dx) leaves as they were",
         "other shifts": "also for no shift, one direction, and one image",

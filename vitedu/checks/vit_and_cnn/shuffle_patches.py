@@ -2,10 +2,10 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, normal, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, normal, usual
 
 
-def cases(g: torch.Generator) -> list[Case]:
+def cases(g: Generator) -> list[Case]:
     """Draw images and permutations that differ from their inverse."""
 
     def case(B, C, gh, gw, P, part="other sizes", note="", dtype=torch.float32, **rest):
@@ -34,7 +34,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    "shuffle_patches",
     idea={
         "values": (
             "patch i of the result is patch permutation[i] of the image, and no pixel moves inside "

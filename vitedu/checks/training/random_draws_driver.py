@@ -1,4 +1,4 @@
-"""The driver of ``drop_path``: samples that are dropped, batch after batch.
+"""The drivers of random functions: known states of a generator, and batch after batch with one.
 
 Imports the standard library and torch only, for the grader's worker.
 """
@@ -6,10 +6,49 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 
 from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import call_answer, driver
+from vitedu.checks.drivers import call_answer, driver, find_modified_args
 from vitedu.checks.observation import Observation, store_output
+from vitedu.checks.settings import seed_everything
 
 GRADIENT_FLOW = "gradients pass where a sample stays"
+
+
+@driver
+def repeated_draws(answer, case: Case, seen: Observation) -> None:
+    """Call a random function several times and store the outputs.
+
+    "first" and "again" use the same generator state with different global states, "other" and
+    "third" use other states of the generator. Two, because one draw can come again by chance.
+    """
+    calls = (("first", 1, 10), ("again", 1, 20), ("other", 2, 10), ("third", 3, 10))
+    for name, seed, global_seed in calls:
+        seed_everything(global_seed)
+        args = build_args(case)
+        args["generator"].manual_seed(seed + case.extra["seed"])
+        before = args["generator"].get_state()
+        store_output(seen, name, call_answer(answer, case, args), is_random=True)
+        has_moved = not torch.equal(args["generator"].get_state(), before)
+        seen.facts["every call moves the generator on"] = "it moves" if has_moved else "it stays"
+
+
+@driver
+def random_images(answer, case: Case, seen: Observation) -> None:
+    """Call a random function on one batch after another with the same generator; store all outputs.
+
+    ``extra["sizes"]`` splits the case's images into batches.
+    """
+    args = build_args(case)
+    outputs = []
+    for images in args["images"].split(list(case.extra["sizes"])):
+        result = call_answer(answer, case, {**args, "images": images})
+        name = f"output of {len(images)} image(s)"
+        store_output(seen, name, result, is_random=True)
+        if name not in seen.draws or seen.draws[name].shape != images.shape:
+            break
+        outputs.append(result.detach())
+    else:
+        store_output(seen, "all outputs", torch.cat(outputs), is_random=True)
+    seen.modified = find_modified_args(case, args)
 
 
 @driver
