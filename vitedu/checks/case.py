@@ -53,6 +53,11 @@ class Case:
     record_operations: bool = True  # write down which operations run
     extra: dict[str, Any] = field(default_factory=dict)  # options of the driver
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether it is an ordinary call, whose results are compared by value."""
+        return not (self.raises or self.on_accelerator or self.driver == "second_call")
+
     def __repr__(self) -> str:
         return f"Case({self.name!r}, part={self.part!r})"  # without the inputs, which are long
 

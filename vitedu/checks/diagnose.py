@@ -63,12 +63,10 @@ def diagnose(
         The diagnoses; an empty list if nothing fits or the answer ran out of time.
     """
     mistakes = checker.mistakes()
-    if not mistakes or any(
-        seen.error is not None and seen.error.kind == "TimeUp" for seen in got.values()
-    ):
+    if not mistakes or any(seen.error_kind == "TimeUp" for seen in got.values()):
         return []
     diagnoses: list[Diagnosis] = []
-    usual = [c for c in cases if not (c.raises or c.on_accelerator or c.driver == "second_call")]
+    usual = [case for case in cases if case.is_usual]
     remembers = "again" in problems and problems["again"].stage is Stage.SECOND_CALL
     numeric = {
         part: p

@@ -54,6 +54,17 @@ class Observation:
     printed: str = ""  # the beginning of what it printed
     undecided: bool = False  # the call could not be made with meta tensors
 
+    @property
+    def error_kind(self) -> str:
+        """The class name of the error, or ""."""
+        return self.error.kind if self.error else ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the student's code says that it is still to be written."""
+        is_by_hand = self.error is not None and self.error.raised_by_student
+        return is_by_hand and self.error_kind == "NotImplementedError"
+
     def tensors(self) -> list[torch.Tensor]:
         """Return all arrays, draws and gradients."""
         return [*self.arrays.values(), *self.draws.values(), *self.gradients.values()]

@@ -48,7 +48,7 @@ class ReplayCache:
             if case.part != "values" and not seconds:  # mistakes are compared without gradients
                 case = replace(case, gradients=(), extra=case.extra | {"learns": False})
             seen = observe(implementation, case, seconds or REPLAY_SECONDS)
-            if seen.error is not None and seen.error.kind == "TimeUp":
+            if seen.error_kind == "TimeUp":
                 return seen  # a busy machine: another time it may end
             self._observations[key] = seen
         return self._observations[key]

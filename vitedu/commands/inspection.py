@@ -41,7 +41,7 @@ def _check_format(path: Path) -> Iterator[str]:
 
 
 def _check_shared_words() -> Iterator[str]:
-    checks: list[Callable] = [files.family_names, files.shared_bank_names, files.read_errors]
+    checks: list[Callable] = [files.check_families, files.read_errors]
     checks += [partial(files.relation_words, name) for name in (*RELATIONS, *OTHER_RELATIONS)]
     for check in checks:
         try:

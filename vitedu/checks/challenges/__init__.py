@@ -113,8 +113,7 @@ def broken_parts(exercise: str) -> tuple[Mistake, ...]:
         cases = [
             replace(case, gradients=(), record_operations=False)
             for case in checker.draw(0)
-            if not is_polish(checker, case.part)
-            and not (case.raises or case.on_accelerator or case.driver == "second_call")
+            if case.is_usual and not is_polish(checker, case.part)
         ]
         return tuple(mistake for mistake in checker.bank if is_broken(mistake))
 
