@@ -104,6 +104,12 @@ def tensors_in(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
     return [(name, value)] if isinstance(value, torch.Tensor) else []
 
 
+def is_float(value: Any) -> bool:
+    """Tell whether an argument holds tensors that can get gradients."""
+    tensors = tensors_in("", value)
+    return bool(tensors) and all(x.is_floating_point() for _, x in tensors)
+
+
 def other_values(value: Any) -> Any:
     """Return arguments of the same shapes and dtypes with other values; plain numbers stay.
 

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from vitedu import exercises
-from vitedu.checks.case import Case, has_float64_inputs, tensors_in
+from vitedu.checks.case import Case, has_float64_inputs, is_float
 from vitedu.checks.families import general_mistakes
 from vitedu.checks.inputs import CheckGenerator
 from vitedu.checks.mistake_files import read_mistakes, read_values
@@ -92,7 +92,7 @@ class Checker:
                 and case.extra.get("learns", True)
                 and not (case.raises or case.on_accelerator)
             ):
-                names = [n for n in first.gradients if _is_float(n, case.args.get(n))]
+                names = [n for n in first.gradients if is_float(case.args.get(n))]
                 if case.driver == "module":
                     case = replace(case, extra={"training": False} | case.extra | {"learns": True})
                 elif case.driver == "call":
@@ -133,12 +133,6 @@ class Checker:
         if any(mistake.build for mistake in mistakes):
             return None
         return apply_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
-
-
-def _is_float(name: str, value: Any) -> bool:
-    """Tell whether an argument holds tensors that can get gradients."""
-    tensors = tensors_in(name, value)
-    return bool(tensors) and all(x.is_floating_point() for _, x in tensors)
 
 
 @cache

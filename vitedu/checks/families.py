@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from vitedu.checks.case import Case, tensors_in
+from vitedu.checks.case import Case, is_float, tensors_in
 from vitedu.checks.mistake_files import family
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.observe import observe
@@ -46,19 +46,20 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
     results = [observe(reference, case).arrays for case in usual if not case.on_accelerator]
     # cases that return a plain number do not count: it has no dtype
     values = [value for case in cases if not case.number for value in case.args.values()]
+    tensors = [each for value in values for each in tensors_in("", value)]
     is_called = bool(main) and main[0].driver in ("call", "module")
     again = [case for case in cases if case.part == "again"]
     is_repeated = any(case.extra["driver"] in ("call", "module") for case in again)
-    remembers = is_repeated and any(_is_float(x) for x in again[0].args.values())
+    remembers = is_repeated and any(is_float(x) for x in again[0].args.values())
     leaves_settings = is_repeated or any(c.extra["driver"] == "layer_from_layer" for c in again)
     is_shown = {
         "no_error": bool(errors),
         "wrong_error": bool(errors),
         "error_without_numbers": any(case.mentions for case in errors),
         "squeezed": any(1 in x.shape for arrays in results for x in arrays.values()),
-        "modifies_input": is_called and any(_is_float(x) for c in main for x in c.args.values()),
+        "modifies_input": is_called and any(is_float(x) for c in main for x in c.args.values()),
         "detached": any(case.gradients for case in main),
-        "single_precision": any(_is_float(value, torch.float64) for value in values),
+        "single_precision": any(x.dtype == torch.float64 for _, x in tensors),
         "own_device": any(case.on_accelerator for case in cases),
         # these show only in a second call, or in what the call leaves behind
         "cached_by_shape": remembers,
@@ -136,13 +137,6 @@ def change_settings(reference: Any, change: Callable) -> Any:
         return result
 
     return _wrap_call(reference, run)
-
-
-def _is_float(value: Any, dtype: torch.dtype | None = None) -> bool:
-    return any(
-        x.is_floating_point() and (dtype is None or x.dtype == dtype)
-        for _, x in tensors_in("", value)
-    )
 
 
 def _change_error(reference, kind: type[Exception] | None = None, message: str = ""):
