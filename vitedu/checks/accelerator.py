@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
-from vitedu.checks.case import Case, build_args, tensors_in
+from vitedu.checks.case import Case, build_args
 from vitedu.checks.drivers import call_answer, construct
 from vitedu.checks.errors import DeviceMismatch, find_mismatch, is_raised_by_student, message_of
 from vitedu.checks.observation import Observation
@@ -26,18 +26,12 @@ def call_on_accelerator(answer, case: Case, seen: Observation) -> None:
     values.
     """
     device = "cuda" if torch.cuda.is_available() else "meta"
-    args = build_args(case)
     target = construct(answer, case, seen) if case.driver == "module" else answer
     if target is None:
         seen.undecided = True
         return
-    if isinstance(target, nn.Module):
-        target = target.to(device)
-    for name, value in args.items():
-        if isinstance(value, (torch.Tensor, nn.Module)):
-            args[name] = value.to(device)
-        elif tensors_in(name, value):
-            args[name] = [x.to(device) for x in value]
+    movable = torch.Tensor, nn.Module
+    target, args = tree_map_only(movable, lambda x: x.to(device), (target, build_args(case)))
     devices = _SimulatedGPU()
     try:
         with torch.no_grad(), devices if device == "meta" else contextlib.nullcontext():

@@ -145,19 +145,13 @@ def to_plain(value: Any) -> Any:
     """
     if isinstance(value, str):
         return value.strip().casefold()
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
     if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
-        if isinstance(value, torch.Tensor):
-            value = value.detach().cpu()
-        value = (
-            value.item()
-            if getattr(value, "ndim", 0) == 0 or value.shape in ((), (1,))
-            else value.tolist()
-        )
+        value = (value.reshape(()) if tuple(value.shape) == (1,) else value).tolist()
     if isinstance(value, (list, tuple)):
         items = tuple(to_plain(item) for item in value)
         return _UNKNOWN if any(item is _UNKNOWN for item in items) else items
-    if isinstance(value, bool):
-        return value
     if isinstance(value, numbers.Real):
         return value if isinstance(value, int) else float(value)
     return _UNKNOWN

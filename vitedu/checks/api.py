@@ -106,7 +106,8 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
 
 def _refusal(name: str, answer: Any, message: str) -> Report:
     report = Report(name, reference=answer, answer=answer)
-    return report.set_failed([Finding("exercise", False, message)], [], status="error")
+    report.findings = [Finding("exercise", False, message)]
+    return report.end("error", "the exercise is not known", ("note", message))
 
 
 def _describe_fault(error: Exception) -> str:

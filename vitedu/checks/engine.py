@@ -109,7 +109,7 @@ def judge_observations(
     }
     if problems := {part: problem for part, problem in early.items() if problem}:
         findings = make_findings(checker, cases, parts, problems)
-        return report.set_failed(findings, [], got=got, problems=problems)
+        return report.set_failed(findings, [], problems, got)
     cache = cache or ReplayCache()
     want = {case.name: cache.observe(checker.reference, case, SECONDS) for case in cases}
     if not is_same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
@@ -132,7 +132,7 @@ def judge_observations(
         problems = _add_contrast(cases, problems, got, want)
     if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
         return report.set_passed(findings, got, diagnoses)
-    report.set_failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
+    report.set_failed(findings, diagnoses, problems, got, checker.advice)
     if first.error is not None:
         report.status = "error"
     if checker.picture:

@@ -184,39 +184,31 @@ def reseeded_generators() -> list[str]:
 
     Drawing keeps the seed of torch's generator, and moves the others along one known sequence.
     """
-    seed, names = _SEED[0], []
-    if torch.default_generator.initial_seed() != seed:
-        names.append("torch")
-    if np.random.random() != _seeded_generator(seed).random():  # reading the states is slow
-        states: list[Any] = [_seeded_generator(seed).get_state(), np.random.get_state()]
-        if not _is_later(*(state[1] for state in states)):
-            names.append("NumPy")
-    if random.random() != random.Random(seed).random():
-        before, now = (source.getstate()[1][:-1] for source in (random.Random(seed), random))
-        if not _is_later(before, now):
-            names.append("Python")
+    seed = _SEED[0]
+    names = ["torch"] if torch.default_generator.initial_seed() != seed else []
+    _NUMPY_GENERATOR.seed(seed % 2**32)
+    if np.random.random() != _NUMPY_GENERATOR.random():  # reading the states is slow
+        states: list[Any] = [_NUMPY_GENERATOR.get_state(), np.random.get_state()]
+        names += [] if _is_later(*(state[1] for state in states)) else ["NumPy"]
+    own = random.Random(seed)
+    if random.random() != own.random():
+        words = (source.getstate()[1][:-1] for source in (own, random))
+        names += [] if _is_later(*words) else ["Python"]
     return names
 
 
 _NUMPY_GENERATOR = np.random.RandomState(0)
 
 
-def _seeded_generator(seed: int) -> np.random.RandomState:
-    """Return a generator in the state in which ``seed_everything`` left NumPy's."""
-    _NUMPY_GENERATOR.seed(seed % 2**32)
-    return _NUMPY_GENERATOR
-
-
 def _is_later(before: Any, now: Any) -> bool:
     """Tell whether at most 10**5 draws lead a Mersenne twister from one state to the other."""
     before, now = (np.array(state, dtype=np.uint32) for state in (before, now))
-    if np.array_equal(before, now):
-        return True
     twister, size = np.random.RandomState(0), len(before)
-    twister.set_state(("MT19937", before, size, 0, 0.0))
+    state: Any = ("MT19937", before, size, 0, 0.0)
+    twister.set_state(state)
     for _ in range(10**5 // size):
-        twister.bytes(4 * size)
-        state: Any = twister.get_state()
         if np.array_equal(state[1], now):
             return True
+        twister.bytes(4 * size)
+        state = twister.get_state()
     return False

@@ -11,7 +11,9 @@ from typing import Any
 
 from vitedu import exercises
 from vitedu.checks.answers import Source
+from vitedu.checks.case import Case
 from vitedu.checks.diagnose import Diagnosis
+from vitedu.checks.judge import Problem, Stage
 from vitedu.checks.mistakes import ValueMistake
 from vitedu.checks.report import Finding, Report
 from vitedu.checks.settings import neutral_settings
@@ -66,22 +68,23 @@ class ValueChecker:
             kind = _kind(self.reference)
             got_kind = _kind(plain) if given_value.is_known else given_value.kind
             if got_kind != kind:
-                return report.set_failed([_wrong_finding(kind, got_kind, points)], [])
-            finding = _wrong_finding(self._describe_wrong_value(plain), f"{plain!r}", points)
+                return _set_failed(report, points, kind, got_kind)
+            expected, got = self._describe_wrong_value(plain), f"{plain!r}"
             for mistake in self.bank:
                 if mistake.matches(plain, self.accepts):
-                    texts = mistake.name, "", f"{plain!r}", mistake.why, mistake.next_step
+                    texts = mistake.name, "", got, mistake.why, mistake.next_step
                     words = Diagnosis(mistake.id, *texts, ("value",))
-                    return report.set_failed([finding], [words])
-            report.set_failed([finding], [])
+                    return _set_failed(report, points, expected, got, words)
+            _set_failed(report, points, expected, got)
             report.lines.append(("try", f'hint("{self.exercise}") gives a first step.'))
             return report
 
 
-def _wrong_finding(expected: str, got: str, points: float) -> Finding:
-    """Write the finding for a wrong value."""
-    message = f"expected {expected}; got {got}"
-    return Finding("value", False, message, points, expected=expected, got=got)
+def _set_failed(report: Report, points: float, expected: str, got: str, *diagnoses) -> Report:
+    """Tell what is wrong with a value; there is no case, because nothing was called."""
+    problem = Problem(Stage.CALLABLE, Case(""), expected, got, "not the value asked for")
+    finding = Finding("value", False, f"expected {expected}; got {got}", points)
+    return report.set_failed([finding], diagnoses, {"value": problem})
 
 
 def _kind(value: Any) -> str:

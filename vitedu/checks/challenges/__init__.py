@@ -21,9 +21,9 @@ from vitedu import exercises
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.compare import is_same
 from vitedu.checks.engine import time_budget
-from vitedu.checks.error_text import error_text
 from vitedu.checks.errors import describe_error
 from vitedu.checks.findings import is_polish
+from vitedu.checks.judge import error_text
 from vitedu.checks.limits import capture_output, time_limit
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.observation import Observation
@@ -46,11 +46,6 @@ class Challenge(Report):
         self.title, self.max_points = f"challenge {self.title}", 0
         self.total = self.stopped = 0
         self.slipped: Any = None
-
-    def end(self, status: str, headline: str, *lines: tuple[str, str]) -> "Challenge":
-        """Write the verdict: its status, its headline and the lines below, as (label, text)."""
-        self.status, self.headline, self.lines = status, headline, list(lines)
-        return self
 
 
 def hold_challenge(exercise: str, test: Any) -> Challenge:
