@@ -46,8 +46,6 @@ class Checker:
     most_polish: float = MOST_POLISH  # the largest share of the points that polish may have
     # part -> its share of the points; default 3 for "values", 1 for any other
     weights: dict[str, int] = field(default_factory=dict)
-    # part -> extra judge: (cases, got) -> (expected, got) or None
-    judges: dict[str, Callable] = field(default_factory=dict)
     # part -> (why, try): shown if this part fails first and no mistake is recognised
     advice: dict[str, tuple[str, str]] = field(default_factory=dict)
     # (case, observation, ids of mistakes) -> drawing.Drawing or None

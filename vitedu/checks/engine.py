@@ -252,13 +252,6 @@ def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Probl
         cost = problems.get("cost")
         if cost is not None and got[cost.case.name].facts == want[cost.case.name].facts:
             problems.pop("cost")  # only the values are wrong there, and they count elsewhere
-    for part, judge in checker.judges.items():
-        if part not in problems and not any(got[c.name].error for c in cases if c.part == part):
-            words = judge([case for case in cases if case.part == part], got)
-            if words:
-                problems[part] = Problem(
-                    Stage.VALUES, next(c for c in cases if c.part == part), *words
-                )
     return {part: problems[part] for part in parts if part in problems}
 
 

@@ -24,9 +24,7 @@ def list_parts(checker: Checker, cases: list[Case]) -> list[str]:
     parts += ["returns", "values"]
     if any(case.part == "values" and case.gradients for case in cases):
         parts.append("gradients")
-    for part in [case.part for case in cases] + list(checker.judges):
-        if part not in parts:
-            parts.append(part)
+    parts = list(dict.fromkeys([*parts, *(case.part for case in cases)]))
     return sorted(parts, key=lambda part: is_polish(checker, part))
 
 

@@ -317,9 +317,6 @@ class Report:
             f"{hints_html(self.exercise) if self.max_points and not self.passed else ''}</div>"
         )
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
-
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data for JSON."""
         return {

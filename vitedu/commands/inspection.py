@@ -102,7 +102,7 @@ def _check_cases(exercise: Exercise, path: Path) -> Iterator[str]:
         return
     if not checker.idea.get("values"):
         yield f'{place(path)}: "idea" does not say what "values" shows; add it.'
-    parts = {case.part for case in cases} | PARTS | set(checker.judges)
+    parts = {case.part for case in cases} | PARTS
     for mistake in checker.bank:
         if mistake.part not in parts:
             names = ", ".join(sorted(parts))
