@@ -82,14 +82,10 @@ class Checker:
         """
         first, result = cases[0], cases[:1]
         for number, case in enumerate(cases[1:]):
-            is_idea = case.part not in {"dtype", "errors", "any device", *self.polish}
+            usual_polish = {"dtype", "errors", "any device", *self.polish}
+            is_idea = case.is_usual and case.part not in usual_polish
             is_new = first.gradients and not case.gradients and case.driver == first.driver
-            if (
-                is_idea
-                and is_new
-                and case.extra.get("learns", True)
-                and not (case.raises or case.on_accelerator)
-            ):
+            if is_idea and is_new and case.extra.get("learns", True):
                 names = [n for n in first.gradients if is_float(case.args.get(n))]
                 if case.driver == "module":
                     case = replace(case, extra={"training": False} | case.extra | {"learns": True})

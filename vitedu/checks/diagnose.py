@@ -87,7 +87,7 @@ def diagnose(
             tries.append(([case for case in usual if case.part not in slips], main))
         matches: list[Mistake] = []
         for some, explained in tries:
-            if matches := find_mistakes(checker.combine, mistakes, some, got, want, cache):
+            if matches := find_mistakes(checker, some, got, want, cache):
                 numeric = explained
                 break
         problem, parts = next(iter(numeric.values())), tuple(numeric)
@@ -264,12 +264,11 @@ def _diagnose_outputs(
     ):
         return []  # a problem outside these outputs would stay unexplained
     problem, diagnoses = numeric[parts[0]], []
-    combine, bank = checker.combine, checker.mistakes()
     for output in numbers[0].outputs:
         usable, alone = isolate_output(output, cases, got, want)
         if all(is_same(case, alone[case.name], want[case.name]) for case in usable):
             continue
-        matches = find_mistakes(combine, bank, usable, alone, want, cache, max_mistakes=1)
+        matches = find_mistakes(checker, usable, alone, want, cache, max_mistakes=1)
         diagnoses += [_diagnosis(mistake, problem, got, parts) for mistake in matches]
         if not matches:
             number = number_text(float(got[problem.case.name].arrays[output]))

@@ -285,7 +285,9 @@ class Report:
         rows = self.rows()
         if self.findings and not self.passed and hints_html(self.exercise):
             rows.append(("hint", f'hint("{self.exercise}")'))
-        return "\n".join([self.head] + [f"  {label:<9} {_indent(text)}" for label, text in rows])
+        below = "\n" + " " * 12  # the later lines of a text stand below its first
+        lines = [f"  {label:<9} {text}".replace("\n", below) for label, text in rows]
+        return "\n".join([self.head, *lines])
 
     __repr__ = __str__
 
@@ -360,8 +362,3 @@ def _grid(rows: list[tuple[str, str]]) -> str:
         '<div style="display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1em 1em;'
         f'font-family:monospace;margin-top:.3em">{cells}</div>'
     )
-
-
-def _indent(text: str) -> str:
-    """Indent the later lines of a text to stand below its first."""
-    return str(text).replace("\n", "\n" + " " * 12)
