@@ -132,14 +132,12 @@ def judge_observations(
         problems = _add_contrast(cases, problems, got, want)
     if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
         return report.set_passed(findings, got, diagnoses)
-    report.set_failed(findings, diagnoses, problems, got, checker.advice)
+    case, picture = next(iter(problems.values())).case, None
+    if checker.picture:
+        picture = checker.picture(case, got[case.name], [d.id for d in diagnoses])
+    report.set_failed(findings, diagnoses, problems, got, checker.advice, picture)
     if first.error is not None:
         report.status = "error"
-    if checker.picture:
-        first_case = next(iter(problems.values())).case
-        drawing = checker.picture(first_case, got[first_case.name], [d.id for d in diagnoses])
-        if drawing:
-            report.add_picture(drawing.svg, drawing.label, drawing.text)
     return report
 
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from vitedu import exercises
 from vitedu.checks.common_errors import explain
+from vitedu.checks.drawing import Drawing
 from vitedu.checks.judge import Problem, Stage
 from vitedu.course.hints import hints_html
 
@@ -179,10 +180,13 @@ class Report:
             cost = f" (-{lost:.2g} points)" if round(lost, 2) else ""
             self.lines.append(("remark", f"{remark.name}: {remark.message}{cost}"))
 
-    def set_failed(self, findings, diagnoses, problems, got=None, advice=None) -> "Report":
+    def set_failed(
+        self, findings, diagnoses, problems, got=None, advice=None, picture: Drawing | None = None
+    ) -> "Report":
         """Explain the first part that failed, and list each other failed part in one line.
 
-        ``advice`` holds (why, try) for parts whose problem no diagnosis explains.
+        ``advice`` holds (why, try) for parts whose problem no diagnosis explains; ``picture`` shows
+        the counterexample.
         """
         self.status = "failed"
         self._set_findings(findings, diagnoses)
@@ -205,6 +209,9 @@ class Report:
             self._explain(diagnosis, None)
         if not explained:
             self._tell_problem(first, problem, got, advice)
+        if picture:
+            self.picture = picture.svg
+            self.lines.append((picture.label, picture.text))
         is_called = problem.stage > Stage.SIGNATURE
         if is_called:
             self.lines.append(("case", problem.case.name))
@@ -235,17 +242,6 @@ class Report:
         usual = _HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}"
         self.headline = problem.headline or words.pop("headline", "") or usual
         self.lines += [("expected", problem.expected), ("got", problem.got), *words.items()]
-
-    def add_picture(self, svg: str, label: str, text: str) -> None:
-        """Add a counterexample: a picture, and a line of text before the line with the case."""
-        self.picture = svg
-        place = next(
-            (i for i, (name, _) in enumerate(self.lines) if name in ("case", "also", "again")),
-            len(self.lines),
-        )
-        self.lines.insert(place, (label, text))
-        if self.visible is not None:
-            self.visible += 1
 
     def _explain(self, diagnosis, earlier_got: str | None) -> None:
         got = "" if diagnosis.got == earlier_got else diagnosis.got
@@ -321,29 +317,17 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data for JSON."""
-        return {
-            "exercise": self.exercise,
-            "status": self.status,
-            "points": self.points,
-            "max_points": self.max_points,
-            "misconception": self.misconception,
-            "misconceptions": list(self.misconceptions),
-            "headline": self.headline,
-            "seed": self.seed,
-            "findings": [
-                {
-                    "name": f.name,
-                    "passed": f.passed,
-                    "message": f.message,
-                    "points": round(f.points, 2),
-                }
-                for f in self.findings
-            ],
-            "remarks": [
-                {"part": f.name, "message": f.message, "points": round(f.max_points - f.points, 2)}
-                for f in self.remarks
-            ],
-        }
+        names = "exercise status points max_points misconception misconceptions headline seed"
+        findings = [
+            {"name": f.name, "passed": f.passed, "message": f.message, "points": round(f.points, 2)}
+            for f in self.findings
+        ]
+        remarks = [
+            {"part": f.name, "message": f.message, "points": round(f.max_points - f.points, 2)}
+            for f in self.remarks
+        ]
+        own = {name: getattr(self, name) for name in names.split()}
+        return own | {"findings": findings, "remarks": remarks}
 
 
 def _grid(rows: list[tuple[str, str]]) -> str:
