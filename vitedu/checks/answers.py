@@ -114,11 +114,8 @@ def _is_stub(answer: Any) -> bool:
     """Tell whether a function's body is only a docstring, ``pass`` or ``...``."""
     if type(answer) is not types.FunctionType:
         return False
-    code = answer.__code__
     no_work = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "CACHE"}
-    if not {dis.opname[number] for number in code.co_code[::2]} <= no_work | {"EXTENDED_ARG"}:
-        return False  # most answers; what follows takes a millisecond
-    instructions = list(dis.get_instructions(code))
+    instructions = list(dis.get_instructions(answer))
     constants = {i.argval for i in instructions if i.opname in ("LOAD_CONST", "RETURN_CONST")}
     return all(i.opname in no_work for i in instructions) and constants <= {None}
 

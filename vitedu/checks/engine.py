@@ -171,12 +171,9 @@ def _judge_info(checker: Checker, info: AnswerInfo, cases: list[Case]) -> Proble
     """Judge what shows without a call: a function or a class as asked for, and its signature."""
     wants_class = isinstance(checker.reference, type)
     if wants_class and info.is_layer:
-        words = (
-            f"the class {checker.exercise} itself, without parentheses",
-            f"an instance of {info.kind}",
-        )
-        headline = "this is an instance, not the class"
-        return Problem(Stage.CALLABLE, cases[0], *words, headline)
+        wanted = f"the class {checker.exercise} itself, without parentheses"
+        words = wanted, f"an instance of {info.kind}", "this is an instance, not the class"
+        return Problem(Stage.CALLABLE, cases[0], *words)
     if info.is_class != wants_class or not info.is_callable:
         wanted = "a class" if wants_class else "a function"
         kind = f"the class {info.kind}" if info.is_class else f"a value of type {info.kind}"
@@ -184,9 +181,8 @@ def _judge_info(checker: Checker, info: AnswerInfo, cases: list[Case]) -> Proble
     for case, refusal in zip(cases, info.refusals, strict=False):
         if refusal:
             wanted = f"{checker.exercise}{_positional_signature(checker.reference)}"
-            return Problem(
-                Stage.SIGNATURE, case, _short(wanted), f"{_short(info.signature)}; {refusal}"
-            )
+            words = _short(wanted), f"{_short(info.signature)}; {refusal}"
+            return Problem(Stage.SIGNATURE, case, *words)
     return None
 
 
