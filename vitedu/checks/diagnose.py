@@ -28,7 +28,7 @@ from vitedu.checks.observation import (
 )
 from vitedu.checks.other_arguments import find_other_argument
 from vitedu.checks.relations import describe_relation
-from vitedu.checks.replay import ReplayCache, explained_differences, find_mistakes, isolate_output
+from vitedu.checks.replay import ReplayCache, explained_differences, find_mistakes
 
 # stages whose problems do not show in the numbers -> the ``part`` of the mistakes that cause them
 PART_OF_STAGE = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}
@@ -265,7 +265,14 @@ def _diagnose_outputs(
         return []  # a problem outside these outputs would stay unexplained
     problem, diagnoses = numeric[parts[0]], []
     for output in numbers[0].outputs:
-        usable, alone = isolate_output(output, cases, got, want)
+        alone = {}  # what the answer did, with all other outputs replaced by the reference's
+        for name in (case.name for case in cases if not got[case.name].error):
+            ours, right = got[name], want[name]
+            if output in ours.arrays and output in right.arrays:
+                arrays = right.arrays | {output: ours.arrays[output]}
+                types = right.types | {output: ours.types[output]}
+                alone[name] = replace(right, arrays=arrays, types=types)
+        usable = [case for case in cases if case.name in alone]
         if all(is_same(case, alone[case.name], want[case.name]) for case in usable):
             continue
         matches = find_mistakes(checker, usable, alone, want, cache, max_mistakes=1)

@@ -127,33 +127,6 @@ def _is_distinctive(case: Case, seen: Observation) -> bool:
     return seen.error is None and any(x.numel() > 8 for x in seen.tensors())
 
 
-def isolate_output(
-    output: str, cases: list[Case], got: Observations, want: Observations
-) -> tuple[list[Case], Observations]:
-    """Isolate one output: replace all other outputs of the answer by the reference's.
-
-    Returns:
-        The cases on which the answer returned the output, and the changed observations by name.
-    """
-    usable = [
-        case
-        for case in cases
-        if got[case.name].error is None
-        and output in want[case.name].arrays
-        and output in got[case.name].arrays
-    ]
-    alone = {}
-    for case in usable:
-        ours, right = got[case.name], want[case.name]
-        alone[case.name] = replace(
-            ours,
-            arrays=right.arrays | {output: ours.arrays[output]},
-            facts=dict(right.facts),
-            types=right.types | {output: ours.types[output]},
-        )
-    return usable, alone
-
-
 def explained_differences(
     implementation, cases: list[Case], got: Observations, want: Observations, cache: ReplayCache
 ) -> set[tuple[str, ...]]:
