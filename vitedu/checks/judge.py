@@ -149,17 +149,15 @@ def _judge_type(case: Case, got: Observation, want: Observation):
     if "instance" in got.types:
         return "an nn.Module", f"an instance of {got.types['instance']}"
     for name, wanted in want.types.items():
-        if got.types.get(name) == wanted:
+        kind, whole = got.types.get(name), got.types.get("result")
+        if kind == wanted:
             continue
-        whole = got.types.get("result", "")
-        if name not in got.types and not whole:
+        if not kind and not whole:
             return f"{name}: {wanted}", "nothing", f"{name} is missing"
-        if name not in got.types and whole not in ("", want.types.get("result")):
-            name, kind = "result", whole
-            wanted = f"{len(case.outputs)} results: {', '.join(case.outputs)}"
-        else:
-            kind = got.types.get(name, "nothing")
-        return f"{name}: {wanted}" if name != "result" else wanted, kind + _ADVICE.get(kind, "")
+        words = wanted if name == "result" else f"{name}: {wanted}"
+        if not kind and whole != want.types.get("result"):
+            kind, words = whole, f"{len(case.outputs)} results: {', '.join(case.outputs)}"
+        return words, f"{kind or 'nothing'}{_ADVICE.get(kind or '', '')}"
     if "result" in got.types and "result" not in want.types:
         return "a result", got.types["result"]
     return None

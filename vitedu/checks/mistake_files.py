@@ -5,17 +5,7 @@ from Python is a name of the checker's module: ``evidence``, a function that des
 and ``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
 mistakes that several exercises share, banks that several exercises take whole, and the words of
 ``relations``. ``errors.toml`` explains errors that everybody meets (``common_errors``). Not here:
-whether an edit fits the reference (``mistakes``).
-
-A mistake of its own::
-
-    [[mistake]]
-    id = "columns_added"
-    name = "the columns are averaged, not the rows"
-    expected = "one mean for each image"
-    why = "Each row belongs to one image."
-    try = "Look at dim."
-    edits = [["dim=-1", "dim=0"]]
+whether an edit fits the reference (``mistakes``), and an example (``kit``).
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
 "modes"`` alone stands for all mistakes of a shared bank.
