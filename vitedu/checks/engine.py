@@ -76,7 +76,8 @@ def observe_answer(
     if info.is_empty or _judge_info(checker, info, cases):
         return ObservedAnswer(info)
     budget = time_budget() if seconds is None else seconds
-    observations, last = dict(earlier or {}), None
+    observations = dict(earlier or {})
+    last: Observation | None = None
     todo = [case for case in cases if case.name not in observations]
     results = source.observe_all(todo, budget)
     for case in todo:
@@ -132,9 +133,8 @@ def judge_observations(
         problems = _add_contrast(cases, problems, got, want)
     if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
         return report.set_passed(findings, got, diagnoses)
-    case, picture = next(iter(problems.values())).case, None
-    if checker.picture:
-        picture = checker.picture(case, got[case.name], [d.id for d in diagnoses])
+    case, ids = next(iter(problems.values())).case, [diagnosis.id for diagnosis in diagnoses]
+    picture = checker.picture and checker.picture(case, got[case.name], ids)
     report.set_failed(findings, diagnoses, problems, got, checker.advice, picture)
     if first.error is not None:
         report.status = "error"
