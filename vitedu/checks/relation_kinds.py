@@ -219,12 +219,9 @@ def off_by_a_term(pairs):
             if abs(times) > 12 or not (2 * times).is_integer() or not times:
                 continue
             if all(abs(d - times * p) <= e for d, p, e in zip(off, products, slack, strict=True)):
-                much = " * ".join(
-                    [f"{abs(times):g}"] * (abs(times) != 1 or not names) + list(names)
-                )
-                return (
-                    f"your count is {'larger' if times > 0 else 'smaller'} by {much} on every input"
-                )
+                number = [f"{abs(times):g}"] if abs(times) != 1 or not names else []
+                side, much = "larger" if times > 0 else "smaller", " * ".join([*number, *names])
+                return f"your count is {side} by {much} on every input"
     return None
 
 
