@@ -181,8 +181,8 @@ def _judge_info(checker: Checker, info: AnswerInfo, cases: list[Case]) -> Proble
     for case, refusal in zip(cases, info.refusals, strict=False):
         if refusal:
             wanted = f"{checker.exercise}{_positional_signature(checker.reference)}"
-            words = _short(wanted), f"{_short(info.signature)}; {refusal}"
-            return Problem(Stage.SIGNATURE, case, *words)
+            got = f"{_short(info.signature)}; {refusal}"
+            return Problem(Stage.SIGNATURE, case, _short(wanted), got)
     return None
 
 

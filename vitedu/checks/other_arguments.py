@@ -63,8 +63,9 @@ def find_other_argument(
     }
     # most changes fail on the first: a wrong case, and a small one
     order = sorted(cases, key=lambda case: (case not in wrong, size_of(case)))
-    for words, *change in itertools.islice(_list_changes(order[0]), MAX_CHANGES):
-        if all(_reproduces(reference, case, words, *change, got, outputs, cache) for case in order):
+    for words, field, change in itertools.islice(_list_changes(order[0]), MAX_CHANGES):
+        known = words, field, change, got, outputs, cache
+        if all(_reproduces(reference, case, *known) for case in order):
             name, look = relation_words("other_argument")
             evidence = f"on every input your output is the expected one for {words}"
             return "other_argument", name.format(words), evidence, look
@@ -77,8 +78,8 @@ def _reproduces(reference, case: Case, words, field, change: Change, got, output
     if args is None:
         return False
     keywords = tuple(n for n in case.keywords if n in args or field != "args")
-    other = replace(case, **{field: args}, name=f"{case.name}, {words}", keywords=keywords)
-    other = replace(other, gradients=(), record_operations=False)
+    changes: dict[str, Any] = {field: args, "keywords": keywords, "gradients": ()}
+    other = replace(case, name=f"{case.name}, {words}", record_operations=False, **changes)
     results, ours = cache.observe(reference, other).arrays, got[case.name].arrays
     return all(n in results and n in ours and is_close(case, ours[n], results[n]) for n in outputs)
 

@@ -140,10 +140,10 @@ def _find_step(pairs, apply: Callable) -> str | None:
     wrong_values = [y[_mark_wrong(case, x, y)] for case, x, y in pairs]
     if len(torch.cat(wrong_values).unique()) < 5:
         return None  # a few numbers, such as zeros and ones, lead to each other in many ways
-    steps = dict(_STEPS)
+    steps: dict[str, Callable] = dict(_STEPS)
     for axis in range(-1, -1 - min(y.ndim for *_, y in pairs), -1):
-        for words, step in _STEPS_ALONG.items():
-            steps[f"{words} along axis {axis}"] = lambda x, step=step, axis=axis: step(x, axis)
+        for words, along in _STEPS_ALONG.items():
+            steps[f"{words} along axis {axis}"] = lambda x, along=along, axis=axis: along(x, axis)
     for words, step in steps.items():
         if all(
             _close_to(case, y.dtype, *apply(step, x.double(), y.double())) for case, x, y in pairs
