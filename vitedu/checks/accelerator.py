@@ -4,15 +4,13 @@ For the grader's worker, so with the standard library and torch only.
 """
 
 import contextlib
-from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves, tree_map_only
 
-from vitedu.checks.case import Case, build_args, tensors_in
+from vitedu.checks.case import Case, build_args
 from vitedu.checks.drivers import call_answer, construct
 from vitedu.checks.errors import DeviceMismatch, find_mismatch, is_raised_by_student, message_of
 from vitedu.checks.observation import Observation
@@ -26,18 +24,12 @@ def call_on_accelerator(answer, case: Case, seen: Observation) -> None:
     values.
     """
     device = "cuda" if torch.cuda.is_available() else "meta"
-    args = build_args(case)
     target = construct(answer, case, seen) if case.driver == "module" else answer
     if target is None:
         seen.undecided = True
         return
-    if isinstance(target, nn.Module):
-        target = target.to(device)
-    for name, value in args.items():
-        if isinstance(value, (torch.Tensor, nn.Module)):
-            args[name] = value.to(device)
-        elif tensors_in(name, value):
-            args[name] = [x.to(device) for x in value]
+    movable = torch.Tensor, nn.Module
+    target, args = tree_map_only(movable, lambda x: x.to(device), (target, build_args(case)))
     devices = _SimulatedGPU()
     try:
         with torch.no_grad(), devices if device == "meta" else contextlib.nullcontext():
@@ -71,10 +63,7 @@ class _SimulatedGPU(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         name = str(func.overloadpacket)
-        arguments = [*args, *kwargs.values()]
-        if any(isinstance(x, list | tuple) for x in arguments):
-            arguments = tree_leaves(arguments)
-        tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
+        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         target = torch.device(kwargs.get("device") or "cpu").type if "device" in kwargs else None
         copies = name in ("aten._to_copy", "aten.copy", "aten.copy_")
         # copies may cross devices, and CUDA accepts indices on the CPU
@@ -86,27 +75,18 @@ class _SimulatedGPU(TorchDispatchMode):
             raise RuntimeError("Expected another device type for generator, the accelerator's")
         if kwargs.get("device") is not None:
             kwargs["device"] = torch.device("cpu")
-        zeros = [_map_each(_to_zeros, x) for x in args]
-        result = func(*zeros, **{key: _map_each(_to_zeros, x) for key, x in kwargs.items()})
+        zeros, kwargs = tree_map_only(torch.Tensor, _to_zeros, (args, kwargs))
+        result = func(*zeros, **kwargs)
         if name.endswith("_"):
             return args[0]
         on_meta = target == "meta" if target else any(x.device.type == "meta" for x in operands)
         self.has_read_value |= on_meta and isinstance(result, bool | int | float)
-        return _map_each(_to_meta, result) if on_meta else result
+        return tree_map_only(torch.Tensor, _to_meta, result) if on_meta else result
 
 
-def _map_each(function: Callable, value: Any) -> Any:
-    """Call a function on a value, or on all values in a list or tuple."""
-    return tree_map(function, value) if isinstance(value, list | tuple) else function(value)
+def _to_zeros(x: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(x.shape, dtype=x.dtype) if x.device.type == "meta" else x
 
 
-def _to_zeros(x: Any) -> Any:
-    return (
-        torch.zeros(x.shape, dtype=x.dtype)
-        if isinstance(x, torch.Tensor) and x.device.type == "meta"
-        else x
-    )
-
-
-def _to_meta(x: Any) -> Any:
-    return torch.empty(x.shape, dtype=x.dtype, device="meta") if isinstance(x, torch.Tensor) else x
+def _to_meta(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty(x.shape, dtype=x.dtype, device="meta")

@@ -6,13 +6,14 @@ through ``Source``, so the same code judges an answer in another process (``vite
 Imports the standard library, numpy and torch only, and no reference.
 """
 
+import contextlib
 import dis
 import inspect
 import numbers
 import time
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,18 +52,13 @@ class PlainValue:
 
 
 class Source(Protocol):
-    """An answer, wherever it lives. ``answer`` is the object itself, if it is in this process."""
+    """An answer, wherever it lives: what ``LocalAnswer`` does."""
 
-    answer: Any
+    answer: Any  # the object itself, if it is in this process
 
-    def info(self, calls: list[Call]) -> AnswerInfo:
-        """Describe the answer and say whether its signature accepts these calls."""
-
-    def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
-        """Run cases on it, for at most ``seconds`` together, and half a second each after that."""
-
-    def plain(self) -> PlainValue:
-        """Give it as a plain value."""
+    def info(self, calls: list[Call]) -> AnswerInfo: ...
+    def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]: ...
+    def plain(self) -> PlainValue: ...
 
 
 class LocalAnswer:
@@ -72,25 +68,27 @@ class LocalAnswer:
         self.answer = answer
 
     def info(self, calls: list[Call]) -> AnswerInfo:
-        """Describe the answer. Only its type and signature are read; none of its code runs."""
+        """Describe the answer and say whether its signature accepts these calls.
+
+        Only its type and signature are read; none of its code runs.
+        """
         answer, kind = self.answer, type(self.answer)
         if answer is None or answer is Ellipsis or _is_stub(answer):
             return AnswerInfo(is_empty=True)
         is_class = issubclass(kind, type)  # isinstance would read the answer's own __class__
-        fields = {
-            "is_class": is_class,
-            "is_layer": issubclass(kind, nn.Module),
-            "is_callable": callable(answer),
-            "kind": _NAME(answer if is_class else kind),
-        }
-        if not fields["is_callable"]:
-            return AnswerInfo(**fields)
-        try:
-            signature = inspect.signature(answer)
-            refusals = tuple(_refusal_text(signature, *call) for call in calls)
-            return AnswerInfo(**fields, signature=str(signature), refusals=refusals)
-        except Exception:  # a builtin, or an object with a broken signature: the call decides
-            return AnswerInfo(**fields)
+        info = AnswerInfo(
+            is_class=is_class,
+            is_layer=issubclass(kind, nn.Module),
+            is_callable=callable(answer),
+            kind=_NAME(answer if is_class else kind),
+        )
+        if info.is_callable:
+            # a builtin, or an object with a broken signature: the call decides
+            with contextlib.suppress(Exception):
+                signature = inspect.signature(answer)
+                refusals = tuple(_refusal_text(signature, *call) for call in calls)
+                return replace(info, signature=str(signature), refusals=refusals)
+        return info
 
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
         """Run cases on it, for at most ``seconds`` together, and half a second each after that."""
@@ -116,11 +114,8 @@ def _is_stub(answer: Any) -> bool:
     """Tell whether a function's body is only a docstring, ``pass`` or ``...``."""
     if type(answer) is not types.FunctionType:
         return False
-    code = answer.__code__
     no_work = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "CACHE"}
-    if not {dis.opname[number] for number in code.co_code[::2]} <= no_work | {"EXTENDED_ARG"}:
-        return False  # most answers; what follows takes a millisecond
-    instructions = list(dis.get_instructions(code))
+    instructions = list(dis.get_instructions(answer))
     constants = {i.argval for i in instructions if i.opname in ("LOAD_CONST", "RETURN_CONST")}
     return all(i.opname in no_work for i in instructions) and constants <= {None}
 
@@ -145,19 +140,13 @@ def to_plain(value: Any) -> Any:
     """
     if isinstance(value, str):
         return value.strip().casefold()
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
     if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
-        if isinstance(value, torch.Tensor):
-            value = value.detach().cpu()
-        value = (
-            value.item()
-            if getattr(value, "ndim", 0) == 0 or value.shape in ((), (1,))
-            else value.tolist()
-        )
+        value = (value.reshape(()) if tuple(value.shape) == (1,) else value).tolist()
     if isinstance(value, (list, tuple)):
         items = tuple(to_plain(item) for item in value)
         return _UNKNOWN if any(item is _UNKNOWN for item in items) else items
-    if isinstance(value, bool):
-        return value
     if isinstance(value, numbers.Real):
         return value if isinstance(value, int) else float(value)
     return _UNKNOWN

@@ -22,20 +22,8 @@ from vitedu.course.hints import next_hint
 from vitedu.course.pipeline import pipeline_html
 from vitedu.course.references import solution_source
 from vitedu.course.stub_text import stub_text
-from vitedu.exporting.export import export_model, keep
+from vitedu.exporting.export import export_model, keep  # noqa: F401  (a notebook calls it)
 from vitedu.exporting.importing import is_reference
-
-__all__ = [
-    "Report",
-    "challenge",
-    "check",
-    "export_model",
-    "has_checker",
-    "hint",
-    "progress",
-    "reset",
-    "solution",
-]
 
 
 def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
@@ -58,14 +46,11 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     except Exception as error:  # a bug in a checker must not stop the notebook
         name = exercise if isinstance(exercise, str) else getattr(answer, "__name__", "?")
         report = _refusal(str(name), answer, _describe_fault(error))
-        if has_checker(str(name)):  # the answer may be wrong, and the notebook goes on
-            report.implementation = find_checker(str(name)).reference
     if not report.is_reference:
         store.record(report.to_dict() | {"seconds": round(time.perf_counter() - start, 3)})
-    if not report.passed and exercises.BY_ID.get(report.exercise):
-        report.implementation = register_reference(report.exercise, report.implementation)
     show(report)
-    if report.passed and keep(answer, report.exercise):  # right, and too slow for training runs
+    is_slow = report.passed and keep(answer, report.exercise)  # right, but too slow for training
+    if (is_slow or not report.passed) and has_checker(report.exercise):  # the notebook goes on
         reference = find_checker(report.exercise).reference
         report.implementation = register_reference(report.exercise, reference)
     return report
@@ -121,7 +106,8 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
 
 def _refusal(name: str, answer: Any, message: str) -> Report:
     report = Report(name, reference=answer, answer=answer)
-    return report.set_failed([Finding("exercise", False, message)], [], status="error")
+    report.findings = [Finding("exercise", False, message)]
+    return report.end("error", "the exercise is not known", ("note", message))
 
 
 def _describe_fault(error: Exception) -> str:

@@ -53,6 +53,11 @@ class Case:
     record_operations: bool = True  # write down which operations run
     extra: dict[str, Any] = field(default_factory=dict)  # options of the driver
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether it is an ordinary call, whose results are compared by value."""
+        return not (self.raises or self.on_accelerator or self.driver == "second_call")
+
     def __repr__(self) -> str:
         return f"Case({self.name!r}, part={self.part!r})"  # without the inputs, which are long
 
@@ -97,6 +102,12 @@ def tensors_in(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
     if isinstance(value, list):
         return [(f"{name}[{i}]", x) for i, x in enumerate(value) if isinstance(x, torch.Tensor)]
     return [(name, value)] if isinstance(value, torch.Tensor) else []
+
+
+def is_float(value: Any) -> bool:
+    """Tell whether an argument holds tensors that can get gradients."""
+    tensors = tensors_in("", value)
+    return bool(tensors) and all(x.is_floating_point() for _, x in tensors)
 
 
 def other_values(value: Any) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.case import Case, add_views
+from vitedu.checks.case import Case, add_views, is_float
 from vitedu.checks.inputs import draw, normal, plural, random_state
 from vitedu.course.parsing import parse
 
@@ -128,7 +128,7 @@ def shaped(
             args = _make_arguments(g, text, sizes, options, options.pop("values", values or {}))
             args = add_views(args, options.get("extra", {}))
             if variation is first and gradients is None:
-                floats = [n for n, x in args.items() if _is_float(x)]
+                floats = [n for n, x in args.items() if is_float(x)]
                 options["gradients"] = tuple(floats)
             result.append(_make_case(variation, args, sizes, options))
         return result
@@ -228,7 +228,3 @@ def _fill_template(template: str, sizes: Mapping[str, int]) -> str:
 def _list_arguments(args: Mapping[str, Any]) -> str:
     sizes = {n: tuple(x.shape) if isinstance(x, torch.Tensor) else x for n, x in args.items()}
     return ", ".join(f"{name} {value}" for name, value in sizes.items())
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()

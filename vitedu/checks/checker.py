@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from vitedu import exercises
-from vitedu.checks.case import Case, has_float64_inputs, tensors_in
+from vitedu.checks.case import Case, has_float64_inputs, is_float
 from vitedu.checks.families import general_mistakes
 from vitedu.checks.inputs import CheckGenerator
 from vitedu.checks.mistake_files import read_mistakes, read_values
@@ -46,8 +46,6 @@ class Checker:
     most_polish: float = MOST_POLISH  # the largest share of the points that polish may have
     # part -> its share of the points; default 3 for "values", 1 for any other
     weights: dict[str, int] = field(default_factory=dict)
-    # part -> extra judge: (cases, got) -> (expected, got) or None
-    judges: dict[str, Callable] = field(default_factory=dict)
     # part -> (why, try): shown if this part fails first and no mistake is recognised
     advice: dict[str, tuple[str, str]] = field(default_factory=dict)
     # (case, observation, ids of mistakes) -> drawing.Drawing or None
@@ -79,15 +77,11 @@ class Checker:
         """
         first, result = cases[0], cases[:1]
         for number, case in enumerate(cases[1:]):
-            is_idea = case.part not in {"dtype", "errors", "any device", *self.polish}
+            usual_polish = {"dtype", "errors", "any device", *self.polish}
+            is_idea = case.is_usual and case.part not in usual_polish
             is_new = first.gradients and not case.gradients and case.driver == first.driver
-            if (
-                is_idea
-                and is_new
-                and case.extra.get("learns", True)
-                and not (case.raises or case.on_accelerator)
-            ):
-                names = [n for n in first.gradients if _is_float(n, case.args.get(n))]
+            if is_idea and is_new and case.extra.get("learns", True):
+                names = [n for n in first.gradients if is_float(case.args.get(n))]
                 if case.driver == "module":
                     case = replace(case, extra={"training": False} | case.extra | {"learns": True})
                 elif case.driver == "call":
@@ -128,12 +122,6 @@ class Checker:
         if any(mistake.build for mistake in mistakes):
             return None
         return apply_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
-
-
-def _is_float(name: str, value: Any) -> bool:
-    """Tell whether an argument holds tensors that can get gradients."""
-    tensors = tensors_in(name, value)
-    return bool(tensors) and all(x.is_floating_point() for _, x in tensors)
 
 
 @cache

@@ -11,8 +11,7 @@ from vitedu.checks.observation import Observations
 
 
 def describe_contrast(cases: list[Case], got: Observations, want: Observations) -> str:
-    """Say on which cases an answer is right: "right for depth 1, wrong for depth 3"."""
-    cases = [case for case in cases if not case.raises]
+    """Say on which usual cases an answer is right: "right for depth 1, wrong for depth 3"."""
     right = [case for case in cases if is_same(case, got[case.name], want[case.name])]
     wrong = [case for case in cases if case not in right]
     if not right or not wrong:

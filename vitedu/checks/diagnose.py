@@ -7,9 +7,7 @@ result.
 
 from dataclasses import dataclass, replace
 
-import torch
-
-from vitedu.checks.case import Case
+from vitedu.checks.case import Case, has_float64_inputs
 from vitedu.checks.checker import Checker
 from vitedu.checks.compare import is_same, name_unused_arguments, number_text
 from vitedu.checks.errors import DeviceMismatch
@@ -30,7 +28,7 @@ from vitedu.checks.observation import (
 )
 from vitedu.checks.other_arguments import find_other_argument
 from vitedu.checks.relations import describe_relation
-from vitedu.checks.replay import ReplayCache, explained_differences, find_mistakes, isolate_output
+from vitedu.checks.replay import ReplayCache, explained_differences, find_mistakes
 
 # stages whose problems do not show in the numbers -> the ``part`` of the mistakes that cause them
 PART_OF_STAGE = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}
@@ -63,12 +61,10 @@ def diagnose(
         The diagnoses; an empty list if nothing fits or the answer ran out of time.
     """
     mistakes = checker.mistakes()
-    if not mistakes or any(
-        seen.error is not None and seen.error.kind == "TimeUp" for seen in got.values()
-    ):
+    if not mistakes or any(seen.error_kind == "TimeUp" for seen in got.values()):
         return []
     diagnoses: list[Diagnosis] = []
-    usual = [c for c in cases if not (c.raises or c.on_accelerator or c.driver == "second_call")]
+    usual = [case for case in cases if case.is_usual]
     remembers = "again" in problems and problems["again"].stage is Stage.SECOND_CALL
     numeric = {
         part: p
@@ -76,41 +72,41 @@ def diagnose(
         if p.case in usual and p.stage not in (*PART_OF_STAGE, Stage.SECOND_CALL)
     }
     if numeric:
-        matches = find_mistakes(checker.combine, mistakes, usual, got, want, cache)
+        tries = [(usual, numeric)]  # cases, and the problems that are explained with them
         # an error in some calls hides no mistake of the others, where "values" are wrong too; so
         # does the error of a float32 tensor of one's own that meets float64 inputs
-        works = got[numeric["values"].case.name].error is None if "values" in numeric else False
-        ran = [c for c in usual if got[c.name].error is None or not (works or _has_float64_args(c))]
+        works = "values" in numeric and got[numeric["values"].case.name].error is None
+        ran = [c for c in usual if not got[c.name].error or not (works or has_float64_inputs(c))]
         of_these = {part: p for part, p in numeric.items() if p.case in ran}
-        if not matches and of_these and len(ran) < len(usual):
-            matches = find_mistakes(checker.combine, mistakes, ran, got, want, cache)
-            numeric = of_these if matches else numeric
+        if of_these and len(ran) < len(usual):
+            tries.append((ran, of_these))
         # a slip of polish hides no mistake either
         main = {part: p for part, p in numeric.items() if not is_polish(checker, part, p.stage)}
-        if not matches and main and len(main) < len(numeric):
+        if main and len(main) < len(numeric):
             slips = numeric.keys() - main.keys()
-            rest = [case for case in usual if case.part not in slips]
-            matches = find_mistakes(checker.combine, mistakes, rest, got, want, cache)
-            numeric = main if matches else numeric
+            tries.append(([case for case in usual if case.part not in slips], main))
+        matches: list[Mistake] = []
+        for some, explained in tries:
+            if matches := find_mistakes(checker, some, got, want, cache):
+                numeric = explained
+                break
         problem, parts = next(iter(numeric.values())), tuple(numeric)
         shares = _assign_parts(checker, matches, numeric, got, want, cache)
         for mistake, share in zip(matches, shares, strict=True):
-            first = numeric[share[0]]
-            evidence = mistake.evidence and mistake.evidence(first.case, got[first.case.name])
-            diagnoses.append(_diagnosis(mistake, evidence or first.got, share))
+            diagnoses.append(_diagnosis(mistake, numeric[share[0]], got, share))
         if not matches:
             diagnoses += _diagnose_outputs(checker, usual, numeric, got, want, cache)
         if not diagnoses and checker.is_related and not remembers:
             words = describe_relation(usual, got, want, False)
             if not words and problem.stage in (Stage.VALUES, Stage.SHAPE):
-                words = find_other_argument(
-                    checker.reference, usual, got, want, cache
-                ) or describe_relation(usual, got, want, True)
+                words = find_other_argument(checker.reference, usual, got, want, cache)
+                words = words or describe_relation(usual, got, want, True)
             if words:
                 id_, name, evidence, step = words
                 diagnoses.append(Diagnosis(id_, name, problem.expected, evidence, "", step, parts))
         if not any(d.id for d in diagnoses) and (evidence := _find_earlier(usual, got, want)):
-            diagnoses = [_diagnosis(family("cached_by_shape"), evidence, parts)]
+            earlier = replace(problem, got=evidence)
+            diagnoses = [_diagnosis(family("cached_by_shape"), earlier, got, parts)]
         is_open = problem.stage in (Stage.SHAPE, Stage.VALUES) and not any(d.id for d in diagnoses)
         if is_open and not remembers:
             if words := _diagnose_from_facts(cases, got, want, problem.stage):
@@ -121,11 +117,11 @@ def diagnose(
             continue  # the answer crashes on ordinary calls; these calls fail for the same reason
         if problem.stage is Stage.DEVICE and "again" in problems:
             continue  # what an earlier call left behind is on another device, too
+        # the ``part`` of the mistakes that may cause it
+        home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
         for mistake in mistakes:
-            if mistake.part == _mistake_part(problem, part) and _explains(
-                mistake.id, problem, got[problem.case.name]
-            ):
-                diagnoses = _add_diagnosis(diagnoses, _diagnosis(mistake, problem.got, (part,)))
+            if mistake.part == home and _explains(mistake.id, problem, got[problem.case.name]):
+                diagnoses = _add_diagnosis(diagnoses, _diagnosis(mistake, problem, got, (part,)))
                 break
     return diagnoses
 
@@ -225,19 +221,6 @@ def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis
     return [replace(d, parts=d.parts + new.parts) if d.id == new.id else d for d in diagnoses]
 
 
-def _has_float64_args(case: Case) -> bool:
-    """Tell whether a tensor among the arguments, or in a list of them, is float64."""
-    values = [x for v in case.args.values() for x in (v if isinstance(v, (list, tuple)) else [v])]
-    return any(isinstance(x, torch.Tensor) and x.dtype == torch.float64 for x in values)
-
-
-def _mistake_part(problem: Problem, part: str) -> str:
-    """Return the ``part`` of the mistakes that may cause a problem."""
-    if problem.stage in PART_OF_STAGE:
-        return PART_OF_STAGE[problem.stage]
-    return "errors" if problem.case.raises else part
-
-
 def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
     """Tell whether a mistake that is recognised from facts causes a problem."""
     mismatch = DeviceMismatch.NONE if seen.error is None else seen.error.device_mismatch
@@ -258,10 +241,11 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
     }.get(mistake_id, False)
 
 
-def _diagnosis(mistake: Mistake, evidence: str, parts: tuple[str, ...]) -> Diagnosis:
-    return Diagnosis(
-        mistake.id, mistake.name, mistake.expected, evidence, mistake.why, mistake.next_step, parts
-    )
+def _diagnosis(mistake: Mistake, problem: Problem, got: Observations, parts) -> Diagnosis:
+    """Write a mistake with what the answer shows of it on the problem's case."""
+    evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
+    words = mistake.name, mistake.expected, evidence or problem.got, mistake.why, mistake.next_step
+    return Diagnosis(mistake.id, *words, parts)
 
 
 def _diagnose_outputs(
@@ -280,15 +264,19 @@ def _diagnose_outputs(
     ):
         return []  # a problem outside these outputs would stay unexplained
     problem, diagnoses = numeric[parts[0]], []
-    combine, bank = checker.combine, checker.mistakes()
     for output in numbers[0].outputs:
-        usable, alone = isolate_output(output, cases, got, want)
+        alone = {}  # what the answer did, with all other outputs replaced by the reference's
+        for name in (case.name for case in cases if not got[case.name].error):
+            ours, right = got[name], want[name]
+            if output in ours.arrays and output in right.arrays:
+                arrays = right.arrays | {output: ours.arrays[output]}
+                types = right.types | {output: ours.types[output]}
+                alone[name] = replace(right, arrays=arrays, types=types)
+        usable = [case for case in cases if case.name in alone]
         if all(is_same(case, alone[case.name], want[case.name]) for case in usable):
             continue
-        matches = find_mistakes(combine, bank, usable, alone, want, cache, max_mistakes=1)
-        for mistake in matches:
-            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
-            diagnoses.append(_diagnosis(mistake, evidence or problem.got, parts))
+        matches = find_mistakes(checker, usable, alone, want, cache, max_mistakes=1)
+        diagnoses += [_diagnosis(mistake, problem, got, parts) for mistake in matches]
         if not matches:
             number = number_text(float(got[problem.case.name].arrays[output]))
             words = (f"{output} is another number", "", f"{output} {number}")

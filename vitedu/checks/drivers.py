@@ -10,6 +10,7 @@ solutions, has these files too.
 import contextlib
 import importlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +88,7 @@ def import_drivers() -> None:
 @driver
 def call(answer, case: Case, seen: Observation) -> None:
     """Call a function on the case's arguments."""
-    args = build_args(case)
-    is_done, result = record_operations(seen, case, lambda: call_answer(answer, case, args))
-    if not is_done:
-        args = build_args(case)
-        result = call_answer(answer, case, args)
+    args, result = record_operations(seen, case, partial(call_answer, answer, case))
     store_outputs(seen, case, result)
     seen.modified = find_modified_args(case, args)
     if case.gradients:
@@ -125,11 +122,7 @@ def module(answer, case: Case, seen: Observation) -> None:
     instances = case.extra.get("instances")
     layer.train(in_train_mode(case))
     before = module_state(layer)
-    args = build_args(case)
-    is_done, result = record_operations(seen, case, lambda: call_answer(layer, case, args))
-    if not is_done:
-        args = build_args(case)
-        result = call_answer(layer, case, args)
+    args, result = record_operations(seen, case, partial(call_answer, layer, case))
     store_outputs(seen, case, result)
     seen.modified = find_modified_args(case, args)
     if instances is not None:
@@ -142,10 +135,8 @@ def module(answer, case: Case, seen: Observation) -> None:
         leaves |= {name: value for name, value in parameters if name not in frozen}
         args |= {name: leaves[name].clone() for name in case.gradients}
         store_gradients(seen, case, lambda: call_answer(layer, case, args), leaves)
-        if (
-            case.gradients and not seen.gradient_error
-        ):  # in the other mode results are attached as well
-            layer.train(not layer.training)
+        if case.gradients and not seen.gradient_error:
+            layer.train(not layer.training)  # in the other mode results are attached as well
             with capture_output():
                 outputs = returned_tensors(call_answer(layer, case, args))
                 seen.detached |= is_detached(outputs[: case.extra.get("through")])
@@ -243,9 +234,9 @@ def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
     if type(now) not in (torch.Tensor, nn.Parameter):
         return True  # a subclass may say of itself that it equals everything
     kinds = [(x.shape, x.dtype, x.device, x.requires_grad) for x in (now, before)]
-    if kinds[0] != kinds[1] or torch.equal(now, before):
-        return kinds[0] != kinds[1]
-    return not torch.equal(
-        now.nan_to_num() if now.is_floating_point() else now,
-        before.nan_to_num() if before.is_floating_point() else before,
-    )
+    return kinds[0] != kinds[1] or not torch.equal(*replace_nan(now, before))
+
+
+def replace_nan(*arrays: torch.Tensor) -> list[torch.Tensor]:
+    """Replace NaN by numbers in arrays, because NaN does not equal itself."""
+    return [x.detach().nan_to_num() if x.is_floating_point() else x for x in arrays]

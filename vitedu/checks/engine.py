@@ -20,7 +20,7 @@ from vitedu.checks.contrast import describe_contrast
 from vitedu.checks.diagnose import diagnose
 from vitedu.checks.findings import RETURNS, is_polish, list_parts, make_findings
 from vitedu.checks.judge import DEFINITION, Problem, Stage, find_problems
-from vitedu.checks.observation import CONSTRUCTION, FRESHNESS, Observation
+from vitedu.checks.observation import CONSTRUCTION, FRESHNESS, Observation, Observations
 from vitedu.checks.replay import ReplayCache
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
@@ -76,9 +76,17 @@ def observe_answer(
     if info.is_empty or _judge_info(checker, info, cases):
         return ObservedAnswer(info)
     budget = time_budget() if seconds is None else seconds
-    earlier = earlier or {}
-    todo = [case for case in cases if case.name not in earlier]
-    observations = earlier | _observe_all(checker, source, todo, budget)
+    observations = dict(earlier or {})
+    last: Observation | None = None
+    todo = [case for case in cases if case.name not in observations]
+    results = source.observe_all(todo, budget)
+    for case in todo:
+        seen = observations[case.name] = last or next(results)
+        is_over = seen.error_kind in ("TimeUp", "KeyboardInterrupt")
+        if is_over:
+            seen.seconds = budget
+        if is_over or checker.forbidden & seen.operations:
+            last = seen  # the remaining cases are not called
     return ObservedAnswer(info, {case.name: observations[case.name] for case in cases})
 
 
@@ -92,55 +100,28 @@ def judge_observations(
 ) -> Report:
     """Judge what an answer did: compare it with the reference, diagnose, and write the report."""
     report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
-    if observed.info.is_empty:
+    got, parts = observed.observations, list_parts(checker, cases)
+    first = got.get(cases[0].name, Observation())
+    if observed.info.is_empty or (first.is_open and not _is_begun(checker, first)):
         return report.set_not_attempted()
-    parts = list_parts(checker, cases)
-    refusal = _judge_info(checker, observed.info, cases)
-    if refusal:
-        problems = {"returns": refusal}
+    early = {
+        "returns": _judge_info(checker, observed.info, cases),
+        "allowed operations": _judge_operations(checker, cases[0], got),
+    }
+    if problems := {part: problem for part, problem in early.items() if problem}:
         findings = make_findings(checker, cases, parts, problems)
-        return report.set_failed(findings, [], problems=problems)
-
-    got = observed.observations
-    first = got[cases[0].name]
-    if (
-        first.error is not None
-        and first.error.kind == "NotImplementedError"
-        and first.error.raised_by_student
-        and not _is_begun(checker, first)
-    ):
-        return report.set_not_attempted()
+        return report.set_failed(findings, [], problems, got)
     cache = cache or ReplayCache()
     want = {case.name: cache.observe(checker.reference, case, SECONDS) for case in cases}
-
-    calls = sorted(
-        checker.forbidden & frozenset().union(*(seen.operations for seen in got.values()))
-    )
-    if calls:
-        names = checker.forbidden_words or ", ".join(
-            sorted({n.rstrip("_") for n in checker.forbidden if n[0] != "_" and "." not in n})
-        )
-        words = f"an answer without {names}", f"a call that ran {', '.join(_plain_names(calls))}"
-        problem = Problem(Stage.OPERATIONS, cases[0], *words)
-        problems = {"allowed operations": problem}
-        findings = make_findings(checker, cases, parts, problems)
-        return report.set_failed(findings, [], got=got, problems=problems)
-
     if not is_same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
         for case in (case for case in cases if case.driver == "second_call"):
             if FRESHNESS in want[case.name].facts:
                 got[case.name].facts[FRESHNESS] = want[case.name].facts[FRESHNESS]
     problems = _find_problems(checker, parts, cases, got, want)
-    if (
-        first.error is not None
-        and first.error.kind == "NotImplementedError"
-        and first.error.raised_by_student
-    ):
+    if first.is_open:
         words = "a forward as well; __init__ holds", "forward is still open: NotImplementedError"
-        open_forward = Problem(
-            Stage.CALL, cases[0], *words, "__init__ holds, forward is still open"
-        )
-        problems["returns"] = open_forward
+        headline = "__init__ holds, forward is still open"
+        problems["returns"] = Problem(Stage.CALL, cases[0], *words, headline)
     findings = make_findings(checker, cases, parts, problems)
     if not problems:
         return report.set_passed(findings, got)
@@ -152,21 +133,18 @@ def judge_observations(
         problems = _add_contrast(cases, problems, got, want)
     if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
         return report.set_passed(findings, got, diagnoses)
-    report.set_failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
+    case, ids = next(iter(problems.values())).case, [diagnosis.id for diagnosis in diagnoses]
+    picture = checker.picture and checker.picture(case, got[case.name], ids)
+    report.set_failed(findings, diagnoses, problems, got, checker.advice, picture)
     if first.error is not None:
         report.status = "error"
-    if checker.picture:
-        first_case = next(iter(problems.values())).case
-        drawing = checker.picture(first_case, got[first_case.name], [d.id for d in diagnoses])
-        if drawing:
-            report.add_picture(drawing.svg, drawing.label, drawing.text)
     return report
 
 
 def _add_contrast(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:
     """Give problems with wrong values a headline: which cases are right and which are wrong."""
-    usual = [case for case in cases if not case.on_accelerator and case.driver != "second_call"]
-    if any(got[case.name].error is not None for case in usual if not case.raises):
+    usual = [case for case in cases if case.is_usual]
+    if any(got[case.name].error is not None for case in usual):
         return problems
     words = describe_contrast(usual, got, want)
     return {
@@ -193,12 +171,9 @@ def _judge_info(checker: Checker, info: AnswerInfo, cases: list[Case]) -> Proble
     """Judge what shows without a call: a function or a class as asked for, and its signature."""
     wants_class = isinstance(checker.reference, type)
     if wants_class and info.is_layer:
-        words = (
-            f"the class {checker.exercise} itself, without parentheses",
-            f"an instance of {info.kind}",
-        )
-        headline = "this is an instance, not the class"
-        return Problem(Stage.CALLABLE, cases[0], *words, headline)
+        wanted = f"the class {checker.exercise} itself, without parentheses"
+        words = wanted, f"an instance of {info.kind}", "this is an instance, not the class"
+        return Problem(Stage.CALLABLE, cases[0], *words)
     if info.is_class != wants_class or not info.is_callable:
         wanted = "a class" if wants_class else "a function"
         kind = f"the class {info.kind}" if info.is_class else f"a value of type {info.kind}"
@@ -206,9 +181,8 @@ def _judge_info(checker: Checker, info: AnswerInfo, cases: list[Case]) -> Proble
     for case, refusal in zip(cases, info.refusals, strict=False):
         if refusal:
             wanted = f"{checker.exercise}{_positional_signature(checker.reference)}"
-            return Problem(
-                Stage.SIGNATURE, case, _short(wanted), f"{_short(info.signature)}; {refusal}"
-            )
+            got = f"{_short(info.signature)}; {refusal}"
+            return Problem(Stage.SIGNATURE, case, _short(wanted), got)
     return None
 
 
@@ -223,27 +197,17 @@ def _short(signature: str) -> str:
     return re.sub(r"torch\.nn\.modules\.\w+\.", "nn.", signature.replace("torch.Tensor", "Tensor"))
 
 
-def _observe_all(
-    checker: Checker, source: Source, cases: list[Case], budget: float
-) -> dict[str, Observation]:
-    """Probe every case within the time limit.
-
-    After a timeout, an interrupt or a forbidden operation the remaining cases are not called. They
-    get the last observation.
-    """
-    got, last = {}, None
-    observations = source.observe_all(cases, budget)
-    for case in cases:
-        if last is not None:
-            got[case.name] = last
-            continue
-        seen = got[case.name] = next(observations)
-        if seen.error is not None and seen.error.kind in ("TimeUp", "KeyboardInterrupt"):
-            seen.seconds = budget
-            last = seen
-        elif checker.forbidden & seen.operations:
-            last = seen
-    return got
+def _judge_operations(checker: Checker, case: Case, got: Observations) -> Problem | None:
+    """Judge which operations ran, in whatever case."""
+    ran = checker.forbidden & frozenset().union(*(seen.operations for seen in got.values()))
+    if not ran:
+        return None
+    names = checker.forbidden_words or ", ".join(
+        sorted({n.rstrip("_") for n in checker.forbidden if n[0] != "_" and "." not in n})
+    )
+    calls = sorted({name.removeprefix("aten.").strip("_") for name in ran})
+    words = f"an answer without {names}", f"a call that ran {', '.join(calls)}"
+    return Problem(Stage.OPERATIONS, case, *words)
 
 
 def time_budget() -> float:
@@ -282,13 +246,6 @@ def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Probl
         cost = problems.get("cost")
         if cost is not None and got[cost.case.name].facts == want[cost.case.name].facts:
             problems.pop("cost")  # only the values are wrong there, and they count elsewhere
-    for part, judge in checker.judges.items():
-        if part not in problems and not any(got[c.name].error for c in cases if c.part == part):
-            words = judge([case for case in cases if case.part == part], got)
-            if words:
-                problems[part] = Problem(
-                    Stage.VALUES, next(c for c in cases if c.part == part), *words
-                )
     return {part: problems[part] for part in parts if part in problems}
 
 
@@ -304,8 +261,3 @@ def _part_of(problem: Problem, parts: list[str], checker: Checker) -> str:
     if problem.case.part != "values":
         return problem.case.part
     return "returns" if problem.stage in RETURNS else "values"
-
-
-def _plain_names(names) -> list[str]:
-    """Write the names of functions and kernels as a student knows them, without "aten."."""
-    return sorted({name.removeprefix("aten.").strip("_") for name in names})

@@ -31,12 +31,11 @@ class RaisedError:
 
 def describe_error(error: BaseException) -> RaisedError:
     """Describe an exception as text."""
-    frames = student_frames(error)
     return RaisedError(
         kind=type(error).__name__,
         kinds=tuple(base.__name__ for base in type(error).__mro__),
         message=message_of(error)[:500],
-        location=(frames[-1][1], frames[-1][3]) if frames else None,
+        location=_student_line(error),
         raised_by_student=is_raised_by_student(error),
         device_mismatch=find_mismatch(message_of(error)),
     )
@@ -78,19 +77,14 @@ def _is_student_code(filename: str) -> bool:
     return not filename.startswith((ours, sysconfig.get_paths()["stdlib"], "<frozen"))
 
 
-def student_frames(error: BaseException) -> list[tuple[str, int, str, str]]:
-    """List where an error passed through the student's code.
-
-    Returns:
-        Tuples (file, line number, function, source line), outermost first.
-    """
+def _student_line(error: BaseException) -> tuple[int, str] | None:
+    """Return number and text of the last line of the student's code that an error passed."""
     import linecache
 
-    frames, trace = [], error.__traceback__
+    place, trace = None, error.__traceback__
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if _is_student_code(code.co_filename):
-            line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
-            frames.append((code.co_filename, trace.tb_lineno, code.co_name, line))
+        name = trace.tb_frame.f_code.co_filename
+        if _is_student_code(name):
+            place = trace.tb_lineno, linecache.getline(name, trace.tb_lineno).strip()
         trace = trace.tb_next
-    return frames
+    return place

@@ -4,6 +4,7 @@ Role: ``general_mistakes`` lists those that the cases of an exercise can show, a
 wrapping the reference. Their words are families of ``families.toml``.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,9 +12,9 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves, tree_map_only
 
-from vitedu.checks.case import Case, tensors_in
+from vitedu.checks.case import Case, is_float, tensors_in
 from vitedu.checks.mistake_files import family
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.observe import observe
@@ -45,140 +46,111 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
     results = [observe(reference, case).arrays for case in usual if not case.on_accelerator]
     # cases that return a plain number do not count: it has no dtype
     values = [value for case in cases if not case.number for value in case.args.values()]
+    tensors = [each for value in values for each in tensors_in("", value)]
     is_called = bool(main) and main[0].driver in ("call", "module")
-    builds: dict[str, Callable[[], Any]] = {}
-    if errors:
-        builds["no_error"] = lambda: _change_error(reference)
-        builds["wrong_error"] = lambda: _change_error(reference, RuntimeError, "shape is invalid")
-    if any(case.mentions for case in errors):
-        builds["error_without_numbers"] = lambda: _change_error(reference, ValueError, "bad size")
-    if any(1 in x.shape for arrays in results for x in arrays.values()):
-        builds["squeezed"] = lambda: wrap_tensors(reference, after=torch.squeeze)
-    if is_called and any(_is_float(value) for case in main for value in case.args.values()):
-        builds["modifies_input"] = lambda: wrap_tensors(reference, before=_modify_in_place)
-    if any(case.gradients for case in main):
-        builds["detached"] = lambda: wrap_tensors(reference, after=torch.Tensor.detach)
-    if any(_is_float(value, torch.float64) for value in values):
-        builds["single_precision"] = lambda: wrap_tensors(reference, after=_to_float32)
-    if any(case.on_accelerator for case in cases):
-        builds["own_device"] = lambda: wrap_tensors(reference, after=torch.Tensor.cpu)
-    builds |= _second_call_mistakes(reference, [case for case in cases if case.part == "again"])
-    return [replace(family(name), build=build) for name, build in builds.items()]
+    again = [case for case in cases if case.part == "again"]
+    is_repeated = any(case.extra["driver"] in ("call", "module") for case in again)
+    remembers = is_repeated and any(is_float(x) for x in again[0].args.values())
+    leaves_settings = is_repeated or any(c.extra["driver"] == "layer_from_layer" for c in again)
+    is_shown = {
+        "no_error": bool(errors),
+        "wrong_error": bool(errors),
+        "error_without_numbers": any(case.mentions for case in errors),
+        "squeezed": any(1 in x.shape for arrays in results for x in arrays.values()),
+        "modifies_input": is_called and any(is_float(x) for c in main for x in c.args.values()),
+        "detached": any(case.gradients for case in main),
+        "single_precision": any(x.dtype == torch.float64 for _, x in tensors),
+        "own_device": any(case.on_accelerator for case in cases),
+        # these show only in a second call, or in what the call leaves behind
+        "cached_by_shape": remembers,
+        "buffer_overwritten": remembers and not again[0].number,
+        "gradients_left_off": leaves_settings,
+        "dtype_left": leaves_settings,
+        "seeded": bool(again),
+    }
+    return [
+        replace(family(name), build=partial(make, reference))
+        for name, make in _MAKERS.items()
+        if is_shown[name]
+    ]
 
 
-def _second_call_mistakes(reference: Any, cases: list[Case]) -> dict[str, Callable[[], Any]]:
-    """List the mistakes that show only in a second call, or in what the call leaves behind."""
-    kinds = {case.extra["driver"] for case in cases}
-    builds: dict[str, Callable[[], Any]] = {}
-    if kinds & {"call", "module"} and any(_is_float(x) for x in cases[0].args.values()):
-        builds["cached_by_shape"] = lambda: cache_results(reference)
-        if not cases[0].number:
-            builds["buffer_overwritten"] = lambda: reuse_buffers(reference)
-    if kinds & {"call", "module", "layer_from_layer"}:
-        gradients_off = partial(torch.set_grad_enabled, False)
-        builds["gradients_left_off"] = lambda: change_settings(reference, gradients_off)
-        double = partial(torch.set_default_dtype, torch.float64)
-        builds["dtype_left"] = lambda: change_settings(reference, double)
-    if cases:
-        builds["seeded"] = lambda: change_settings(reference, partial(torch.manual_seed, 0))
-    return builds
-
-
-def _wrap_call(reference: Any, change: Callable) -> Any:
-    """Return the reference, a function or a module class, with its call wrapped by ``change``."""
+def _wrap_call(reference: Any, run: Callable) -> Any:
+    """Return the reference, a function or a module class, with ``run(call, ...)`` for its call."""
     if isinstance(reference, type) and issubclass(reference, nn.Module):
 
         class Changed(reference):
             def forward(self, *args, **kwargs):
-                return change(super().forward)(*args, **kwargs)
+                return run(super().forward, *args, **kwargs)
 
         return Changed
-    return change(reference)
+    return partial(run, reference)
 
 
 def cache_results(reference: Any) -> Any:
     """Return the reference with a cache whose key is shapes, dtypes, devices and gradient flags."""
     cache: dict = {}
 
-    def change(call):
-        def run(*args, **kwargs):
-            key = (
-                torch.is_grad_enabled(),
-                *(
-                    (tuple(x.shape), x.dtype, x.device, x.requires_grad)
-                    if isinstance(x, torch.Tensor)
-                    else repr(x)
-                    for x in tree_leaves((args, kwargs))
-                ),
-            )
-            if key not in cache:
-                cache[key] = call(*args, **kwargs)
-            return cache[key]
+    def run(call, *args, **kwargs):
+        kinds = [
+            (tuple(x.shape), x.dtype, x.device, x.requires_grad)
+            if isinstance(x, torch.Tensor)
+            else repr(x)
+            for x in tree_leaves((args, kwargs))
+        ]
+        key = (torch.is_grad_enabled(), *kinds)
+        if key not in cache:
+            cache[key] = call(*args, **kwargs)
+        return cache[key]
 
-        return run
-
-    return _wrap_call(reference, change)
+    return _wrap_call(reference, run)
 
 
 def reuse_buffers(reference: Any) -> Any:
     """Return the reference with all CPU results of one shape and dtype sharing one buffer."""
     buffers: dict = {}
 
-    def change(call):
-        def run(*args, **kwargs):
-            result = call(*args, **kwargs)
-            results = result if isinstance(result, tuple) else (result,)
-            out = []
-            for i, x in enumerate(results):
-                if isinstance(x, torch.Tensor) and x.device.type == "cpu":
-                    buffer = buffers.setdefault((i, tuple(x.shape), x.dtype), torch.empty_like(x))
-                    buffer.data.copy_(x.detach())
-                    x = x + (buffer - x).detach() if x.requires_grad else buffer
-                    x.data = buffer.data
-                out.append(x)
-            return tuple(out) if isinstance(result, tuple) else out[0]
+    def run(call, *args, **kwargs):
+        numbers = itertools.count()
 
-        return run
+        def reuse(x: torch.Tensor) -> torch.Tensor:
+            key = next(numbers), tuple(x.shape), x.dtype
+            if x.device.type != "cpu":
+                return x
+            buffer = buffers.setdefault(key, torch.empty_like(x))
+            buffer.data.copy_(x.detach())
+            x = x + (buffer - x).detach() if x.requires_grad else buffer
+            x.data = buffer.data
+            return x
 
-    return _wrap_call(reference, change)
+        return tree_map_only(torch.Tensor, reuse, call(*args, **kwargs))
+
+    return _wrap_call(reference, run)
 
 
 def change_settings(reference: Any, change: Callable) -> Any:
     """Return the reference with ``change`` called after each call, to change a setting."""
 
-    def wrapper(call):
-        def run(*args, **kwargs):
-            result = call(*args, **kwargs)
-            change()
-            return result
+    def run(call, *args, **kwargs):
+        result = call(*args, **kwargs)
+        change()
+        return result
 
-        return run
-
-    return _wrap_call(reference, wrapper)
+    return _wrap_call(reference, run)
 
 
-def _is_float(value: Any, dtype: torch.dtype | None = None) -> bool:
-    return any(
-        x.is_floating_point() and (dtype is None or x.dtype == dtype)
-        for _, x in tensors_in("", value)
-    )
-
-
-def _change_error(reference, *error):
+def _change_error(reference, kind: type[Exception] | None = None, message: str = ""):
     """Return the reference with another error, or with a result, in place of its ValueError."""
 
-    def change(call):
-        def run(*args, **kwargs):
-            try:
-                return call(*args, **kwargs)
-            except ValueError:
-                if error:
-                    raise error[0](error[1]) from None
-                return torch.zeros(1)
+    def run(call, *args, **kwargs):
+        try:
+            return call(*args, **kwargs)
+        except ValueError:
+            if kind:
+                raise kind(message) from None
+            return torch.zeros(1)
 
-        return run
-
-    return _wrap_call(reference, change)
+    return _wrap_call(reference, run)
 
 
 def _modify_in_place(x):
@@ -199,16 +171,28 @@ def wrap_tensors(reference, after: Callable | None = None, before: Callable | No
     ``before`` is applied to every input tensor, ``after`` to every output tensor.
     """
 
-    def change(call):
-        def run(*args, **kwargs):
-            if before:
-                args = tree_map(lambda x: before(x) if isinstance(x, torch.Tensor) else x, args)
-            result = call(*args, **kwargs)
-            parts = result if isinstance(result, tuple) else (result,)
-            if after:
-                parts = tuple(after(x) if isinstance(x, torch.Tensor) else x for x in parts)
-            return parts if isinstance(result, tuple) else parts[0]
+    def run(call, *args, **kwargs):
+        if before:
+            args = tree_map_only(torch.Tensor, before, args)
+        result = call(*args, **kwargs)
+        return tree_map_only(torch.Tensor, after, result) if after else result
 
-        return run
+    return _wrap_call(reference, run)
 
-    return _wrap_call(reference, change)
+
+# id of a family -> what makes it of a reference
+_MAKERS: dict[str, Callable[[Any], Any]] = {
+    "no_error": _change_error,
+    "wrong_error": partial(_change_error, kind=RuntimeError, message="shape is invalid"),
+    "error_without_numbers": partial(_change_error, kind=ValueError, message="bad size"),
+    "squeezed": partial(wrap_tensors, after=torch.squeeze),
+    "modifies_input": partial(wrap_tensors, before=_modify_in_place),
+    "detached": partial(wrap_tensors, after=torch.Tensor.detach),
+    "single_precision": partial(wrap_tensors, after=_to_float32),
+    "own_device": partial(wrap_tensors, after=torch.Tensor.cpu),
+    "cached_by_shape": cache_results,
+    "buffer_overwritten": reuse_buffers,
+    "gradients_left_off": partial(change_settings, change=partial(torch.set_grad_enabled, False)),
+    "dtype_left": partial(change_settings, change=partial(torch.set_default_dtype, torch.float64)),
+    "seeded": partial(change_settings, change=partial(torch.manual_seed, 0)),
+}

@@ -15,6 +15,8 @@ from vitedu.checks.report import Finding
 
 RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE, Stage.DTYPE}  # of "returns"
 _BEFORE_CALL = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
+# part -> parts without which it shows nothing
+_RESTS_ON = {"values": ["returns"]} | dict.fromkeys(("gradients", "again"), ["returns", "values"])
 _USUAL_POLISH = ("errors", "dtype", "any device")  # polish unless a checker calls it idea
 
 
@@ -24,9 +26,7 @@ def list_parts(checker: Checker, cases: list[Case]) -> list[str]:
     parts += ["returns", "values"]
     if any(case.part == "values" and case.gradients for case in cases):
         parts.append("gradients")
-    for part in [case.part for case in cases] + list(checker.judges):
-        if part not in parts:
-            parts.append(part)
+    parts = list(dict.fromkeys([*parts, *(case.part for case in cases)]))
     return sorted(parts, key=lambda part: is_polish(checker, part))
 
 
@@ -56,23 +56,14 @@ def make_findings(
     # Some cases show nothing while an earlier problem exists. A wrong result may pass the device
     # cases by accident, because they compare no values.
     is_wrong = trouble or ("values" in problems and problems["values"].stage is not Stage.UNCHANGED)
-    blind: tuple[str, ...] = ("on_accelerator",) if is_wrong else ()
-    if trouble is Stage.CALL:
-        blind = ("raises", "on_accelerator")
-    idle = {case.part for case in cases} - {
-        case.part for case in cases if not any(getattr(case, name) for name in blind)
-    }
+    is_crash = trouble is Stage.CALL
+    blind = [c for c in cases if (is_wrong and c.on_accelerator) or (is_crash and c.raises)]
+    idle = {case.part for case in blind} - {case.part for case in cases if case not in blind}
     findings = []
     for part in parts:
         problem = problems.get(part)
-        rests_on = "returns" if part in ("values", "gradients") else None
-        skipped = problem is None and (
-            (stop and part not in problems)
-            or (rests_on in problems)
-            or (part in ("gradients", "again") and "values" in problems)
-            or (part == "again" and "returns" in problems)
-            or part in idle
-        )
+        is_dependent = not problems.keys().isdisjoint(_RESTS_ON.get(part, ()))
+        skipped = problem is None and (stop or part in idle or is_dependent)
         message = words_of(checker, part)
         if problem:
             message = f"expected {problem.expected}; got {problem.got}   ({problem.case.name})"

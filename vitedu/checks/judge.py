@@ -22,7 +22,7 @@ from vitedu.checks.compare import (
     run_reader,
     tolerance,
 )
-from vitedu.checks.error_text import error_text
+from vitedu.checks.errors import DeviceMismatch
 from vitedu.checks.observation import FRESHNESS, SIDE_EFFECTS, STABILITY, Observation
 
 
@@ -63,8 +63,8 @@ class Problem:
 def find_problems(case: Case, got: Observation, want: Observation) -> Iterator[Problem]:
     """Yield the problem of precision on one case, which hides no other, and the first other one."""
     if case.on_accelerator:
-        if problem := _compare_devices(case, got):
-            yield problem
+        if words := None if got.undecided else _compare_devices(got):
+            yield Problem(Stage.DEVICE, case, *words)
         return
     run_reader(case, got, want)
     second_call = _judge_second_call(got, want) if got.error is None else None
@@ -83,46 +83,57 @@ def find_problems(case: Case, got: Observation, want: Observation) -> Iterator[P
         yield Problem(Stage.SECOND_CALL, case, *second_call)
 
 
-def _compare_devices(case: Case, got: Observation) -> Problem | None:
-    """Judge a case with inputs on an accelerator: the call works and its results are there too."""
-    if got.undecided:
-        return None
+def _compare_devices(got: Observation) -> tuple[str, str] | None:
+    """Judge a call with inputs on an accelerator: it works and its results are there too."""
     if got.error is not None:
-        return Problem(Stage.DEVICE, case, "work on any device", error_text(got))
-    wrong = {name: kind for name, kind in got.devices.items() if kind != "accelerator"}
-    if wrong:
-        name, kind = next(iter(wrong.items()))
-        return Problem(
-            Stage.DEVICE, case, f"{name} on the device of the inputs", f"{name} on {kind}"
-        )
+        return "work on any device", error_text(got)
+    for name, kind in got.devices.items():
+        if kind != "accelerator":
+            return f"{name} on the device of the inputs", f"{name} on {kind}"
     return None
+
+
+def error_text(seen: Observation) -> str:
+    """Describe an exception with the student's line, if it has one."""
+    error = seen.error
+    if error is None:
+        return ""
+    where = ""
+    if error.location and error.location[1]:
+        line = error.location[1] if len(error.location[1]) <= 80 else error.location[1][:79] + "…"
+        where = f"   (line {error.location[0]}: {line})"
+    if error.kind == "TimeUp":
+        limit = seen.seconds or 10.0
+        return f"no result within {limit:g} s; look for a loop that never ends{where}"
+    if error.device_mismatch is DeviceMismatch.GENERATOR:
+        return (
+            "draws on another device than the generator's; draw with device=generator.device, "
+            "then .to(...)"
+        )
+    if error.device_mismatch is DeviceMismatch.TENSORS:
+        return "tensors on two devices; make new tensors with device=x.device of an input x"
+    message = f": {error.message}" if error.message else ""
+    return f"{error.kind}{message}{where}"
 
 
 REFUSED = 0.5  # the credit of another error than the one asked for: torch's own, or without numbers
 
 
 def _judge_call(case: Case, got: Observation, want: Observation):
-    is_late = got.error is not None and got.error.kind == "TimeUp"
+    is_late = got.error_kind == "TimeUp"
     headline = "the call does not come to an end" if is_late else ""
-    if case.raises:
-        if got.error is None:
-            words = "no error; the call returned as if nothing were wrong"
-            return f"a {case.raises}", words, "an error is missing"
-        if case.raises not in got.error.kinds:
-            return f"a {case.raises}", error_text(got), headline, 0.0 if is_late else REFUSED
-        missing = [str(number) for number in case.mentions if str(number) not in got.error.message]
-        if missing:
-            numbers = " and ".join(str(number) for number in case.mentions)
-            return (
-                f"a {case.raises} whose message names {numbers}",
-                f"the message {got.error.message!r}",
-                "",
-                REFUSED,
-            )
-        return None
-    if got.error is not None:
-        is_open = got.error.kind == "NotImplementedError" and got.error.raised_by_student
-        return "a result", error_text(got), "a part is still open" if is_open else headline
+    wanted, error = f"a {case.raises}", got.error
+    if not case.raises:
+        headline = "a part is still open" if got.is_open else headline
+        return error and ("a result", error_text(got), headline)
+    if error is None:
+        words = "no error; the call returned as if nothing were wrong"
+        return wanted, words, "an error is missing"
+    if case.raises not in error.kinds:
+        return wanted, error_text(got), headline, 0.0 if is_late else REFUSED
+    if any(str(number) not in error.message for number in case.mentions):
+        wanted += f" whose message names {' and '.join(map(str, case.mentions))}"
+        return wanted, f"the message {error.message!r}", "", REFUSED
     return None
 
 
@@ -138,17 +149,15 @@ def _judge_type(case: Case, got: Observation, want: Observation):
     if "instance" in got.types:
         return "an nn.Module", f"an instance of {got.types['instance']}"
     for name, wanted in want.types.items():
-        if got.types.get(name) == wanted:
+        kind, whole = got.types.get(name), got.types.get("result")
+        if kind == wanted:
             continue
-        whole = got.types.get("result", "")
-        if name not in got.types and not whole:
+        if not kind and not whole:
             return f"{name}: {wanted}", "nothing", f"{name} is missing"
-        if name not in got.types and whole not in ("", want.types.get("result")):
-            name, kind = "result", whole
-            wanted = f"{len(case.outputs)} results: {', '.join(case.outputs)}"
-        else:
-            kind = got.types.get(name, "nothing")
-        return f"{name}: {wanted}" if name != "result" else wanted, kind + _ADVICE.get(kind, "")
+        words = wanted if name == "result" else f"{name}: {wanted}"
+        if not kind and whole != want.types.get("result"):
+            kind, words = whole, f"{len(case.outputs)} results: {', '.join(case.outputs)}"
+        return words, f"{kind or 'nothing'}{_ADVICE.get(kind or '', '')}"
     if "result" in got.types and "result" not in want.types:
         return "a result", got.types["result"]
     return None
@@ -228,13 +237,10 @@ def _judge_device(case: Case, got: Observation, want: Observation):
 
 def _judge_finite(case: Case, got: Observation, want: Observation):
     for name, ours, wanted in _pair_outputs(got, want):
-        bad = ~torch.isfinite(ours) if ours.is_floating_point() else torch.zeros_like(ours)
-        if bad.any() and torch.isfinite(wanted).all():
-            kind = "NaN" if torch.isnan(ours).any() else "infinite"
-            return (
-                f"{name} with finite values",
-                f"{int(bad.sum())}/{ours.numel()} values are {kind}",
-            )
+        if not ours.isfinite().all() and wanted.isfinite().all():
+            kind = "NaN" if ours.isnan().any() else "infinite"
+            bad = int((~ours.isfinite()).sum())
+            return f"{name} with finite values", f"{bad}/{ours.numel()} values are {kind}"
     return None
 
 
@@ -266,24 +272,17 @@ def _remove_common_names(ours: str, wanted: str) -> str:
 
     Of many names only the first ones are kept. Other texts come back unchanged.
     """
-    lists = [
-        {
-            key: names.split(", ")
-            for key, _, names in (item.partition(": ") for item in text.split("; "))
-        }
-        for text in (ours, wanted)
-    ]
-    if not lists[1].keys() & lists[0].keys():
+    items = [[item.partition(": ") for item in text.split("; ")] for text in (ours, wanted)]
+    own, right = ({key: names.split(", ") for key, _, names in item} for item in items)
+    if not right.keys() & own.keys():
         return ours
-    rest = {k: [n for n in names if n not in lists[1].get(k, ())] for k, names in lists[0].items()}
-    return (
-        "; ".join(
-            f"{k}: {join_names(names)}" if k else join_names(names)
-            for k, names in rest.items()
-            if names
-        )
-        or ours
-    )
+    rest = {key: [n for n in names if n not in right.get(key, ())] for key, names in own.items()}
+    texts = [
+        f"{k}: {join_names(names)}" if k else join_names(names)
+        for k, names in rest.items()
+        if names
+    ]
+    return "; ".join(texts) or ours
 
 
 def _judge_effects(case: Case, got: Observation, want: Observation):
@@ -313,12 +312,8 @@ def _judge_second_call(got: Observation, want: Observation):
 
 
 def _judge_unchanged(case: Case, got: Observation, want: Observation):
-    extra = set(got.modified) - set(want.modified)
-    if extra:
-        return (
-            "inputs left as they were",
-            f"the call modified {' and '.join(sorted(extra))} in place",
-        )
+    if extra := sorted(set(got.modified) - set(want.modified)):
+        return "inputs left as they were", f"the call modified {' and '.join(extra)} in place"
     return None
 
 
@@ -341,11 +336,7 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
             return what, "none"
         if ours.shape != wanted.shape:  # autograd never does this, but a worker could claim it
             return what, f"a gradient of shape {tuple(ours.shape)}"
-        if (
-            ours.is_floating_point()
-            and not torch.isfinite(ours).all()
-            and torch.isfinite(wanted).all()
-        ):
+        if not ours.isfinite().all() and wanted.isfinite().all():
             return f"a finite {what}", "NaN or infinite values"
         scale = max(1.0, float(wanted.abs().max())) if wanted.numel() else 1.0
         rtol, atol = tolerance(case, wanted.dtype)

@@ -60,29 +60,3 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.families import FUSED_NAMES
 from vitedu.checks.inputs import distinct, draw, normal, plural, random_state
 from vitedu.checks.observation import Observation
-
-__all__ = [
-    "BATCH_OF_ONE",
-    "EXACT",
-    "FLOAT64",
-    "FUSED_NAMES",
-    "ON_ACCELERATOR",
-    "USUAL",
-    "Case",
-    "Checker",
-    "Config",
-    "CpuGenerator",
-    "Generator",
-    "Layer",
-    "Observation",
-    "Options",
-    "also",
-    "distinct",
-    "draw",
-    "normal",
-    "plural",
-    "random_state",
-    "refused",
-    "shaped",
-    "usual",
-]

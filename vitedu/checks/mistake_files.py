@@ -5,24 +5,14 @@ from Python is a name of the checker's module: ``evidence``, a function that des
 and ``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
 mistakes that several exercises share, banks that several exercises take whole, and the words of
 ``relations``. ``errors.toml`` explains errors that everybody meets (``common_errors``). Not here:
-whether an edit fits the reference (``mistakes``).
-
-A mistake of its own::
-
-    [[mistake]]
-    id = "columns_added"
-    name = "the columns are averaged, not the rows"
-    expected = "one mean for each image"
-    why = "Each row belongs to one image."
-    try = "Look at dim."
-    edits = [["dim=-1", "dim=0"]]
+whether an edit fits the reference (``mistakes``), and an example (``kit``).
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
 "modes"`` alone stands for all mistakes of a shared bank.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -57,17 +47,17 @@ def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
     mistakes: list[Mistake] = []
     for entry in _entries(where, table, "mistake"):
         mistakes += _read_entry(f"{where}, {_title(entry)}", entry, module)
-    _check_unique(where, [mistake.id for mistake in mistakes])
+    _check_unique(where, mistakes)
     return tuple(mistakes)
 
 
 def _read_entry(where: str, entry: dict, module: ModuleType) -> list[Mistake]:
     if "bank" in entry:
         return shared_bank(check_table(where, entry, {"bank": str}, {})["bank"], where)
-    if "family" not in entry:
-        return [_make_mistake(where, check_table(where, entry, WORDS, EXTRA), module)]
-    own = check_table(where, entry, {"family": str}, WORDS | EXTRA)
-    return [_make_mistake(where, _family_words(own.pop("family"), where) | own, module)]
+    if "family" in entry:
+        own = check_table(where, entry, {"family": str}, WORDS | EXTRA)
+        entry = _look_up("family", own.pop("family"), where) | own
+    return [_make_mistake(where, entry, module)]
 
 
 def family(name: str) -> Mistake:
@@ -76,14 +66,10 @@ def family(name: str) -> Mistake:
     Raises:
         WordsError: there is no such family, or its words are wrong.
     """
-    return _make_mistake(f"families.toml, {name}", _family_words(name, "families.toml"), evidence)
+    return _make_mistake(f"families.toml, {name}", _look_up("family", name), evidence)
 
 
-def _family_words(name: str, where: str) -> dict:
-    return check_table(f"families.toml, {name}", _look_up("family", name, where), WORDS, EXTRA)
-
-
-def _look_up(kind: str, name: str, where: str) -> Any:
+def _look_up(kind: str, name: str, where: str = "families.toml") -> Any:
     """Return what families.toml has under a kind and a name."""
     entries = _read_families()[kind]
     if name not in entries:
@@ -98,35 +84,21 @@ def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
     Raises:
         WordsError: there is no such bank, or its words are wrong.
     """
-    bank, mistakes = {name: _look_up("bank", name, where)}, []
-    for entry in _entries("families.toml", bank, name):
-        at = f"families.toml, {_title(entry)}"
-        mistakes.append(_make_mistake(at, check_table(at, entry, WORDS, EXTRA), evidence))
-    return mistakes
+    entries = _entries("families.toml", {name: _look_up("bank", name, where)}, name)
+    return [_make_mistake(f"families.toml, {_title(each)}", each, evidence) for each in entries]
 
 
-def family_names() -> list[str]:
-    """List the families, after a look at the words of each.
+def check_families() -> None:
+    """Read the words of every family and of every shared bank.
 
     Raises:
         WordsError: the file is missing or wrong.
     """
-    names = list(_read_families()["family"])
-    for name in names:
+    families = _read_families()
+    for name in families["family"]:
         family(name)
-    return names
-
-
-def shared_bank_names() -> list[str]:
-    """List the shared banks, after a look at the words of each.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
-    names = list(_read_families()["bank"])
-    for name in names:
-        _check_unique("families.toml", [mistake.id for mistake in shared_bank(name)])
-    return names
+    for name in families["bank"]:
+        _check_unique("families.toml", shared_bank(name))
 
 
 def relation_words(name: str) -> tuple[str, str]:
@@ -135,8 +107,8 @@ def relation_words(name: str) -> tuple[str, str]:
     Raises:
         WordsError: there is no such relation, or its words are wrong.
     """
-    entry, where = _look_up("relation", name, "families.toml"), f"families.toml, {name}"
-    words = check_table(where, entry, {"name": str, "try": str}, {})
+    entry = _look_up("relation", name)
+    words = check_table(f"families.toml, {name}", entry, {"name": str, "try": str}, {})
     return words["name"], words["try"]
 
 
@@ -161,7 +133,7 @@ def read_errors() -> list[dict]:
             remedy = "correct the expression, or what stands in braces"
             raise WordsError(f"{at}: {type(trouble).__name__}: {trouble}; {remedy}.") from None
         errors.append(error)
-    _check_unique(where, [error["id"] for error in errors])
+    _check_unique(where, errors)
     return errors
 
 
@@ -171,10 +143,10 @@ def _read_families() -> dict:
     return check_table("families.toml", table, {"family": dict, "bank": dict, "relation": dict}, {})
 
 
-def _make_mistake(where: str, words: dict, module: ModuleType) -> Mistake:
-    """Make a mistake of checked words, and look up the names of the module."""
-    build_name, evidence_name = words.get("build"), words.get("evidence")
-    wrong = _find_function(where, "build", build_name, module) if build_name else None
+def _make_mistake(where: str, entry: Any, module: ModuleType) -> Mistake:
+    """Check the words of a mistake, and look up the names of the module."""
+    words = check_table(where, entry, WORDS, EXTRA)
+    build = _find_function(where, "build", words, module)
     return Mistake(
         words["id"],
         words["name"],
@@ -183,18 +155,18 @@ def _make_mistake(where: str, words: dict, module: ModuleType) -> Mistake:
         words["try"],
         _read_edits(where, words.get("edits", [])),
         words.get("part", "values"),
-        _find_function(where, "evidence", evidence_name, module) if evidence_name else None,
-        (lambda: wrong) if build_name else None,
+        _find_function(where, "evidence", words, module),
+        build and (lambda: build),
         tuple(_read_edits(where, edits) for edits in words.get("also", [])),
     )
 
 
-def _find_function(where: str, key: str, name: str, module: ModuleType) -> Any:
-    """Look a function up: in the checker's module, and evidence also among what all share."""
+def _find_function(where: str, key: str, words: dict, module: ModuleType) -> Any:
+    """Return the function that is named under a key, if any; what describes may be shared."""
+    name = words.get(key)
     for home in (module, evidence) if key == "evidence" else (module,):
-        thing = getattr(home, name, None)
-        if callable(thing):
-            return thing
+        if name is None or callable(getattr(home, name, None)):
+            return name and getattr(home, name)
     file = Path(str(module.__file__)).name
     raise WordsError(f'{where}: {key} = "{name}", and {file} has no such function; write it there.')
 
@@ -225,10 +197,10 @@ def _title(entry: Mapping) -> str:
     return f"mistake {entry.get('id', entry.get('family', entry.get('bank', '?')))}"
 
 
-def _check_unique(where: str, ids: list[str]) -> None:
-    twice = next((id_ for id_ in ids if ids.count(id_) > 1), None)
-    if twice:
-        raise WordsError(f'{where}: two mistakes have the id "{twice}"; rename one.')
+def _check_unique(where: str, entries: Sequence[Any]) -> None:
+    ids = [entry["id"] if isinstance(entry, dict) else entry.id for entry in entries]
+    if twice := [id_ for id_ in ids if ids.count(id_) > 1]:
+        raise WordsError(f'{where}: two mistakes have the id "{twice[0]}"; rename one.')
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -261,10 +233,9 @@ def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, tuple]:
                 raise WordsError(
                     f'{at}: "value" cannot be computed ({message}); correct it.'
                 ) from None
-            matches = words.get("matches")
-            recognise = _find_function(at, "matches", matches, module) if matches else None
+            recognise = _find_function(at, "matches", words, module)
             texts = words["id"], value, words["name"], words["why"], words["try"]
             mistakes.append(ValueMistake(*texts, recognise, words.get("rtol")))
-        _check_unique(f"{where}, {exercise}", [mistake.id for mistake in mistakes])
+        _check_unique(f"{where}, {exercise}", mistakes)
         banks[exercise] = tuple(mistakes)
     return banks

@@ -54,6 +54,17 @@ class Observation:
     printed: str = ""  # the beginning of what it printed
     undecided: bool = False  # the call could not be made with meta tensors
 
+    @property
+    def error_kind(self) -> str:
+        """The class name of the error, or ""."""
+        return self.error.kind if self.error else ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the student's code says that it is still to be written."""
+        is_by_hand = self.error is not None and self.error.raised_by_student
+        return is_by_hand and self.error_kind == "NotImplementedError"
+
     def tensors(self) -> list[torch.Tensor]:
         """Return all arrays, draws and gradients."""
         return [*self.arrays.values(), *self.draws.values(), *self.gradients.values()]
@@ -108,15 +119,13 @@ def store_output(
         is_random: store the numbers as random (``draws``) instead of as values (``arrays``).
     """
     is_tensor = type(value) in (torch.Tensor, nn.Parameter)
-    if number and not isinstance(value, (complex, np.complexfloating)):
-        size = value.numel() if is_tensor else getattr(value, "size", 1)
-        if is_tensor or isinstance(value, (numbers.Number, np.generic, np.ndarray)):
-            if size == 1:
-                flat = value.detach().reshape(()) if is_tensor else np.asarray(value).reshape(())
-                seen.types[name] = "number"
-                as_tensor = torch.tensor(float(flat), dtype=torch.float64, device="cpu")
-                seen.arrays[name] = as_tensor
-                return
+    is_number = is_tensor or isinstance(value, (numbers.Number, np.generic, np.ndarray))
+    if number and is_number and not isinstance(value, (complex, np.complexfloating)):
+        if (value.numel() if is_tensor else getattr(value, "size", 1)) == 1:
+            flat = value.detach().reshape(()) if is_tensor else np.asarray(value).reshape(())
+            seen.types[name] = "number"
+            seen.arrays[name] = torch.tensor(float(flat), dtype=torch.float64, device="cpu")
+            return
     kind = seen.types[name] = type_name(value)
     if kind == "tensor":
         seen.devices[name] = value.device.type
@@ -135,10 +144,10 @@ def type_name(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__} of {len(value)}"
     if type(value) in (torch.Tensor, nn.Parameter):
-        if value.layout != torch.strided:
-            return "nested tensor" if value.is_nested else "sparse tensor"
         if value.is_nested:
             return "nested tensor"
+        if value.layout != torch.strided:
+            return "sparse tensor"
         if value.is_quantized:
             return "quantized tensor"
         if value.numel() > MAX_VALUES:  # an expanded tensor can be larger than the memory

@@ -3,6 +3,7 @@
 For the grader's worker, so with the standard library and torch only.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,31 +11,32 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitedu.checks.case import Case
+from vitedu.checks.case import Case, build_args
 from vitedu.checks.observation import Observation
 
 
-def record_operations(seen: Observation, case: Case, run: Callable) -> tuple[bool, Any]:
-    """Run and write down which operations ran, if somebody asks for them.
+def record_operations(
+    seen: Observation, case: Case, call: Callable[[dict], Any]
+) -> tuple[dict[str, Any], Any]:
+    """Call on the case's arguments, and write down which operations ran, if somebody asks for them.
 
     This makes a call several times slower, so it is left out where the exercise forbids nothing and
-    no float64 could be rounded, and in the further calls of ``second_call``.
+    no float64 could be rounded, and in the further calls of ``second_call``. A call that fails is
+    repeated without, because recording itself may have been the reason.
 
     Returns:
-        (True, result), or (False, None) if the run failed: then it must be repeated without,
-        because recording itself may have been the reason.
+        The arguments and the result.
     """
-    if not case.record_operations:
-        return True, run()
-    names: set[str] = set()
-    try:
-        with _FunctionRecorder(names), KernelRecorder(names):
-            result = run()
-    except Exception:
-        seen.operations = frozenset(names)
-        return False, None
-    seen.operations = frozenset(names)
-    return True, result
+    if case.record_operations:
+        args = build_args(case)
+        names: set[str] = set()
+        try:
+            with contextlib.suppress(Exception), _FunctionRecorder(names), KernelRecorder(names):
+                return args, call(args)
+        finally:
+            seen.operations = frozenset(names)
+    args = build_args(case)
+    return args, call(args)
 
 
 class _FunctionRecorder(TorchFunctionMode):

@@ -7,6 +7,7 @@ place of what was given, or with another number, and compares its results with t
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from vitedu.checks.mistake_files import relation_words
 from vitedu.checks.observation import Observations, is_informative
 
 MAX_CHANGES = 150  # changes that are tried, because a student waits
+Change = Callable[[dict], dict | None]  # of arguments; None if it cannot be made
 FIELDS = ("args", "init", "state")  # of a case: what holds arguments
 # of a number, or of every number in a tensor
 _CHANGES: dict[str, Callable[[Any], Any]] = {
@@ -61,34 +63,36 @@ def find_other_argument(
     }
     # most changes fail on the first: a wrong case, and a small one
     order = sorted(cases, key=lambda case: (case not in wrong, size_of(case)))
-    for words, change in itertools.islice(_list_changes(order[0]), MAX_CHANGES):
-        if all(
-            _reproduces(reference, case, change(case), words, got, outputs, cache) for case in order
-        ):
+    for words, field, change in itertools.islice(_list_changes(order[0]), MAX_CHANGES):
+        known = words, field, change, got, outputs, cache
+        if all(_reproduces(reference, case, *known) for case in order):
             name, look = relation_words("other_argument")
             evidence = f"on every input your output is the expected one for {words}"
             return "other_argument", name.format(words), evidence, look
     return None
 
 
-def _reproduces(reference, case, other: Case | None, words: str, got, outputs, cache) -> bool:
-    """Tell whether the reference gives the answer's wrong outputs for a changed case."""
-    if other is None:
+def _reproduces(reference, case: Case, words, field, change: Change, got, outputs, cache) -> bool:
+    """Tell whether the reference gives the answer's wrong outputs for changed arguments."""
+    args = change(getattr(case, field))
+    if args is None:
         return False
-    other = replace(other, name=f"{case.name}, {words}", gradients=(), record_operations=False)
+    keywords = tuple(n for n in case.keywords if n in args or field != "args")
+    changes: dict[str, Any] = {field: args, "keywords": keywords, "gradients": ()}
+    other = replace(case, name=f"{case.name}, {words}", record_operations=False, **changes)
     results, ours = cache.observe(reference, other).arrays, got[case.name].arrays
     return all(n in results and n in ours and is_close(case, ours[n], results[n]) for n in outputs)
 
 
-def _list_changes(case: Case) -> Iterator[tuple[str, Callable[[Case], Case | None]]]:
-    """Yield changes of arguments in words, each as a function from a case to the changed case."""
+def _list_changes(case: Case) -> Iterator[tuple[str, str, Change]]:
+    """Yield changes of arguments: in words, the field of the case, and what makes the new ones."""
     for field in FIELDS:
         args = getattr(case, field)
         for one, other in itertools.combinations(args, 2):
             if _kind(args[one]) == _kind(args[other]):
-                yield f"{one} and {other} exchanged", _exchange_arguments(field, one, other)
+                yield f"{one} and {other} exchanged", field, partial(_exchange, one, other)
     for name in case.keywords:
-        yield f"the default {name}", _omit_keyword(name)
+        yield f"the default {name}", "args", partial(_omit, name)
     for field in FIELDS:
         for name, value in getattr(case, field).items():
             parts = value.plain() if isinstance(value, Recipe) else {"": value}
@@ -97,7 +101,7 @@ def _list_changes(case: Case) -> Iterator[tuple[str, Callable[[Case], Case | Non
                 if is_tensor or isinstance(number, int | float) and not isinstance(number, bool):
                     where = f"{name}.{part}" if part else name
                     for words, function in _CHANGES.items():
-                        yield words.format(where), _change_number(field, name, part, function)
+                        yield words.format(where), field, partial(_recount, name, part, function)
 
 
 def _kind(value: Any) -> Any:
@@ -105,45 +109,29 @@ def _kind(value: Any) -> Any:
     return ("tensor", value.ndim) if isinstance(value, torch.Tensor) else type(value)
 
 
-def _change_number(field: str, name: str, part: str, function: Callable):
-    """Return the change of one argument, or of one field of a recipe."""
-
-    def change(case: Case) -> Case | None:
-        args = getattr(case, field)
-        if name not in args:
-            return case
-        try:
-            if not part:
-                value = function(args[name])
-            else:
-                fields = args[name].plain()
-                value = type(args[name])(**fields | {part: function(fields[part])})
-        except Exception:  # a division by zero
-            return None
-        if isinstance(value, torch.Tensor) and value.dtype != args[name].dtype:
-            return None
-        return replace(case, **{field: args | {name: value}})
-
-    return change
+def _exchange(name: str, other: str, args: dict) -> dict:
+    """Exchange two arguments, if both are there."""
+    is_there = name in args and other in args
+    return args | {name: args[other], other: args[name]} if is_there else args
 
 
-def _exchange_arguments(field: str, name: str, other: str) -> Callable[[Case], Case | None]:
-    """Return the change that exchanges two arguments."""
-
-    def change(case: Case) -> Case | None:
-        args = getattr(case, field)
-        if name not in args or other not in args:
-            return case
-        return replace(case, **{field: args | {name: args[other], other: args[name]}})
-
-    return change
+def _omit(name: str, args: dict) -> dict:
+    """Leave out an argument that is passed by keyword."""
+    return {n: value for n, value in args.items() if n != name}
 
 
-def _omit_keyword(name: str) -> Callable[[Case], Case | None]:
-    """Return the change that leaves out an argument that is passed by keyword."""
-
-    def change(case: Case) -> Case | None:
-        args = {n: value for n, value in case.args.items() if n != name}
-        return replace(case, args=args, keywords=tuple(n for n in case.keywords if n != name))
-
-    return change
+def _recount(name: str, part: str, function: Callable, args: dict) -> dict | None:
+    """Change the numbers of an argument, or of one field of a recipe; None if that is no value."""
+    if name not in args:
+        return args
+    value = args[name]
+    try:
+        if part:
+            fields = value.plain()
+            new = type(value)(**fields | {part: function(fields[part])})
+        else:
+            new = function(value)
+    except Exception:  # a division by zero
+        return None
+    is_other_kind = isinstance(new, torch.Tensor) and new.dtype != value.dtype
+    return None if is_other_kind else args | {name: new}

@@ -3,19 +3,17 @@
 Role: a check cell ends with ``patchify = report.implementation``, so that later cells run. If that
 cell runs a second time, the name holds the reference, and judging it would say nothing about the
 student's answer. ``register_reference`` records what a check returns. ``is_registered_reference``
-recognises it: the same object, a copy, a subclass that overrides nothing, or a wrapper around it.
+recognises it: the same object, a copy, a subclass that overrides nothing, or one decorated with
+``functools.wraps``.
 """
 
 import contextlib
 import functools
 import inspect
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from vitedu.files import data_folder
-
-MAX_OBJECTS = 20  # the most objects that are looked at inside one answer
 
 # (folder of the student's results, exercise) -> the registered reference
 _references: dict[tuple[Path, str], Any] = {}
@@ -45,17 +43,12 @@ def register_reference(exercise: str, reference: Any) -> Any:
 
 
 def is_registered_reference(exercise: str, answer: Any) -> bool:
-    """Tell whether an answer is the reference registered for this exercise, or only wraps it."""
+    """Tell whether an answer is the reference registered for this exercise, perhaps decorated."""
     reference = _references.get((data_folder(), exercise))
-    if reference is None:
-        return False
     if isinstance(reference, _ReferenceValue):
         return isinstance(answer, _ReferenceValue)
     code = _code(reference)
-    return any(
-        one is reference or type(one) is reference or (code is not None and _code(one) is code)
-        for one in _wrapped_objects(answer)
-    )
+    return code is not None and _code(answer) is code
 
 
 def _code(answer: Any) -> Any:
@@ -68,24 +61,3 @@ def _code(answer: Any) -> Any:
     with contextlib.suppress(ValueError):  # wrapped in a circle
         function = inspect.unwrap(function)  # type: ignore[arg-type]
     return getattr(function, "__code__", None)
-
-
-def _wrapped_objects(answer: Any) -> Iterator[Any]:
-    """Yield an answer and everything it wraps: decorated functions, closures, partial calls."""
-    queue: list[Any] = [answer]
-    visited: list[Any] = []
-    while queue and len(visited) < MAX_OBJECTS:
-        one = queue.pop()
-        if any(one is other for other in visited):
-            continue
-        visited.append(one)
-        yield one
-        for name in ("__wrapped__", "func", "__func__"):
-            queue += [vars(one)[name]] if name in getattr(one, "__dict__", {}) else []
-        if isinstance(one, functools.partial):
-            queue.append(one.func)
-        for cell in getattr(one, "__closure__", None) or ():
-            try:
-                queue.append(cell.cell_contents)
-            except ValueError:  # an empty cell: the name is not bound yet
-                continue

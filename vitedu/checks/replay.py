@@ -6,7 +6,6 @@ remembers what each of them does.
 
 import itertools
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -48,39 +47,36 @@ class ReplayCache:
             if case.part != "values" and not seconds:  # mistakes are compared without gradients
                 case = replace(case, gradients=(), extra=case.extra | {"learns": False})
             seen = observe(implementation, case, seconds or REPLAY_SECONDS)
-            if seen.error is not None and seen.error.kind == "TimeUp":
+            if seen.error_kind == "TimeUp":
                 return seen  # a busy machine: another time it may end
             self._observations[key] = seen
         return self._observations[key]
 
 
 def find_mistakes(
-    combine: Callable[[list[Mistake]], Any],
-    bank: list[Mistake],
+    checker: Checker,
     cases: list[Case],
     got: Observations,
     want: Observations,
     cache: ReplayCache,
     max_mistakes: int = MAX_MISTAKES,
 ) -> list[Mistake]:
-    """Find the fewest mistakes of the bank that together reproduce an answer on all cases, or none.
+    """Find the fewest known mistakes that together reproduce an answer on all cases, or none.
 
     A single mistake is also accepted if it is the only one that reproduces all wrong results, and
-    at least two of these cannot agree by chance. ``combine`` is ``Checker.combine``;
-    ``max_mistakes`` is the largest number of mistakes made together.
+    at least two of these cannot agree by chance. ``max_mistakes`` is the largest number of mistakes
+    made together.
     """
     # Wrong cases come first, small ones before large: most candidates fail on the first case.
-    order = sorted(
-        cases, key=lambda case: (is_same(case, got[case.name], want[case.name]), size_of(case))
-    )
-
-    wrong = [case for case in order if not is_same(case, got[case.name], want[case.name])]
+    by_size, combine = sorted(cases, key=size_of), checker.combine
+    wrong = [case for case in by_size if not is_same(case, got[case.name], want[case.name])]
+    order = wrong + [case for case in by_size if case not in wrong]
     is_strong = sum(_is_distinctive(case, got[case.name]) for case in wrong) > 1
 
     def reproduces(implementation: Any, on: list[Case] = order) -> bool:
         return all(is_same(c, got[c.name], cache.observe(implementation, c)) for c in on)
 
-    singles = [mistake for mistake in bank if mistake.part not in _PARTS_WITHOUT_REPLAY]
+    singles = [m for m in checker.mistakes() if m.part not in _PARTS_WITHOUT_REPLAY]
     candidates: list[Mistake] = []
     for mistake in singles:
         for variant in mistake.variants():
@@ -97,8 +93,7 @@ def find_mistakes(
     variants = [variant for m in singles if m.build is None for variant in m.variants()]
     start = time.process_time()  # CPU time, so that a busy machine finds as much
     samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
-    # What each mistake explains alone, in each of its versions. The pairs that explain most come
-    # first.
+    # What each mistake explains alone, in each of its versions. Pairs that explain most come first.
     alone = [(m, explained_differences(combine([m]), samples, got, want, cache)) for m in variants]
     pairs = [two for two in itertools.combinations(alone, 2) if two[0][0].id != two[1][0].id]
     for (one, _), (other, _) in sorted(pairs, key=lambda two: -len(two[0][1] | two[1][1])):
@@ -132,33 +127,6 @@ def _is_distinctive(case: Case, seen: Observation) -> bool:
     return seen.error is None and any(x.numel() > 8 for x in seen.tensors())
 
 
-def isolate_output(
-    output: str, cases: list[Case], got: Observations, want: Observations
-) -> tuple[list[Case], Observations]:
-    """Isolate one output: replace all other outputs of the answer by the reference's.
-
-    Returns:
-        The cases on which the answer returned the output, and the changed observations by name.
-    """
-    usable = [
-        case
-        for case in cases
-        if got[case.name].error is None
-        and output in want[case.name].arrays
-        and output in got[case.name].arrays
-    ]
-    alone = {}
-    for case in usable:
-        ours, right = got[case.name], want[case.name]
-        alone[case.name] = replace(
-            ours,
-            arrays=right.arrays | {output: ours.arrays[output]},
-            facts=dict(right.facts),
-            types=right.types | {output: ours.types[output]},
-        )
-    return usable, alone
-
-
 def explained_differences(
     implementation, cases: list[Case], got: Observations, want: Observations, cache: ReplayCache
 ) -> set[tuple[str, ...]]:
@@ -176,11 +144,11 @@ def explained_differences(
             if is_same_error(ours, theirs):
                 differences.add((case.name, "error"))
             continue
-        behaviours = [seen.behaviour() for seen in (ours, theirs, right)]
+        mine, other_own, right_own = (seen.behaviour() for seen in (ours, theirs, right))
         differences |= {
             (case.name, *what)
-            for what, value in behaviours[0].items()
-            if value != behaviours[2].get(what, value) and value == behaviours[1].get(what)
+            for what, value in mine.items()
+            if value != right_own.get(what, value) and value == other_own.get(what)
         }
         outputs = [seen.arrays | seen.draws for seen in (ours, theirs, right)]
         for name, x in outputs[0].items():

@@ -7,10 +7,11 @@ reference value is stored here.
 import html
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from vitedu import exercises
 from vitedu.checks.common_errors import explain
+from vitedu.checks.drawing import Drawing
 from vitedu.checks.judge import Problem, Stage
 from vitedu.course.hints import hints_html
 
@@ -34,17 +35,12 @@ _HEADLINES = {
     Stage.GRADIENTS: "the values are right, the gradients are not",
 }
 
-# headlines of findings that were decided without a call
-_FINDING_HEADLINES = {"exercise": "the exercise is not known", "value": "not the value asked for"}
-
 # stages at which ``Checker.advice`` is shown; the earlier stages have messages of their own
 _ADVICE_STAGES = {Stage.FINITE, Stage.VALUES, Stage.FACTS}
 
 
-def _is_alike(one: Problem | None, other: Problem | None) -> bool:
+def _is_alike(one: Problem, other: Problem) -> bool:
     """Tell whether two problems are so similar that a report shows only the first."""
-    if one is None or other is None:
-        return False
     return (
         one.got == other.got
         or one.stage is other.stage is Stage.CALL
@@ -61,8 +57,6 @@ class Finding:
     message: str  # what was proved, or the evidence against it
     max_points: float = 0.0
     skipped: bool = False  # not judged, because a part that it depends on failed
-    expected: str = ""  # set if it was decided without a call: the message in two pieces
-    got: str = ""
     is_polish: bool = False  # if it does not hold, that is a remark and fails no answer
     credit: float = 0.0  # the share of its points that is earned though it does not hold
 
@@ -139,21 +133,21 @@ class Report:
 
     # --- writing the report -----------------------------------------------------------------------
 
+    def end(self, status: str, headline: str, *lines: tuple[str, str]) -> Self:
+        """Write the verdict: its status, its headline and the lines below, as (label, text)."""
+        self.status, self.headline, self.lines = status, headline, list(lines)
+        return self
+
     def set_not_attempted(self) -> "Report":
         """Say that there is nothing to judge yet."""
-        self.status = "not_attempted"
-        self.headline = (
-            f'not attempted yet; later cells use the reference; hint("{self.exercise}") helps'
-        )
-        return self
+        words = "not attempted yet; later cells use the reference"
+        return self.end("not_attempted", f'{words}; hint("{self.exercise}") helps')
 
     def set_reference(self) -> "Report":
         """Say that the answer is the reference, which an earlier check handed out."""
         self.is_reference = True
-        self.headline = (
-            "this is the reference, which the last check handed out: run your own cell above again"
-        )
-        return self
+        words = "this is the reference, which the last check handed out"
+        return self.end("not_attempted", f"{words}: run your own cell above again")
 
     def set_passed(
         self, findings: list[Finding], got: dict | None = None, diagnoses=()
@@ -187,16 +181,17 @@ class Report:
             self.lines.append(("remark", f"{remark.name}: {remark.message}{cost}"))
 
     def set_failed(
-        self, findings, diagnoses, *, got=None, problems=None, status="failed", advice=None
+        self, findings, diagnoses, problems, got=None, advice=None, picture: Drawing | None = None
     ) -> "Report":
         """Explain the first part that failed, and list each other failed part in one line.
 
-        ``advice`` holds (why, try) for parts whose problem no diagnosis explains.
+        ``advice`` holds (why, try) for parts whose problem no diagnosis explains; ``picture`` shows
+        the counterexample.
         """
-        self.status, problems = status, problems or {}
+        self.status = "failed"
         self._set_findings(findings, diagnoses)
         failed = [f for f in findings if not f.passed and not f.skipped and not f.is_polish]
-        first, problem = failed[0], problems.get(failed[0].name)
+        first, problem = failed[0], problems[failed[0].name]
         place = {finding.name: number for number, finding in enumerate(failed)}
         serious = [d for d in diagnoses if place.keys() & set(d.parts)]
         serious.sort(key=lambda d: min(place.get(part, len(place)) for part in d.parts))
@@ -206,7 +201,7 @@ class Report:
             self.lines.append(("right", "; ".join(right[:2]) + more))
         explained = [d for d in serious if first.name in d.parts]
         for diagnosis in explained[:1]:
-            if got and problem and not diagnosis.why:
+            if got and not diagnosis.why:
                 seen, relation = got[problem.case.name], f"; {diagnosis.got}"
                 words = explain(problem, seen, self.implementation, relation)
                 diagnosis = replace(diagnosis, why=words.get("why", ""))
@@ -214,7 +209,11 @@ class Report:
             self._explain(diagnosis, None)
         if not explained:
             self._tell_problem(first, problem, got, advice)
-        if problem is not None and problem.stage > Stage.SIGNATURE:
+        if picture:
+            self.picture = picture.svg
+            self.lines.append((picture.label, picture.text))
+        is_called = problem.stage > Stage.SIGNATURE
+        if is_called:
             self.lines.append(("case", problem.case.name))
         self.visible = len(self.lines)
         rest = [d for d in serious if d not in explained[:1]]
@@ -223,60 +222,32 @@ class Report:
             self._explain(diagnosis, explained[0].got if explained else None)
         listed_parts = {first.name}.union(*(d.parts for d in serious))
         for finding in failed:
-            other = problems.get(finding.name)
-            if finding.name in listed_parts:
-                continue
-            if not _is_alike(other, problem):
+            if finding.name not in listed_parts and not _is_alike(problems[finding.name], problem):
                 self.lines.append(("also", f"{finding.name}: {finding.message}"))
-        alike = {f.name for f in self.remarks if _is_alike(problems.get(f.name), problem)}
+        alike = {f.name for f in self.remarks if _is_alike(problems[f.name], problem)}
         self._add_remarks(alike | listed_parts)
-        if self.seed is not None and (problem is None or problem.stage > Stage.SIGNATURE):
+        if self.seed is not None and is_called:
             self.lines.append(
                 ("again", f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs')
             )
         self._store_printed(got)
         return self
 
-    def _tell_problem(self, finding: Finding, problem: Problem | None, got, advice) -> None:
+    def _tell_problem(self, finding: Finding, problem: Problem, got, advice) -> None:
         """Tell what does not hold in a part whose mistake is not known."""
-        if problem is None:
-            self.headline = _FINDING_HEADLINES.get(finding.name, finding.name)
-            if finding.expected:
-                self.lines += [("expected", finding.expected), ("got", finding.got)]
-            else:
-                self.lines.append(("note", finding.message))
-            return
         is_advised = problem.stage in _ADVICE_STAGES and finding.name in (advice or {})
         words = dict(zip(("why", "try"), advice[finding.name], strict=True)) if is_advised else {}
         if got and not words:
             words = explain(problem, got[problem.case.name], self.implementation)
-        self.headline = (
-            problem.headline
-            or words.pop("headline", "")
-            or (_HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}")
-        )
+        usual = _HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}"
+        self.headline = problem.headline or words.pop("headline", "") or usual
         self.lines += [("expected", problem.expected), ("got", problem.got), *words.items()]
-
-    def add_picture(self, svg: str, label: str, text: str) -> None:
-        """Add a counterexample: a picture, and a line of text before the line with the case."""
-        self.picture = svg
-        place = next(
-            (i for i, (name, _) in enumerate(self.lines) if name in ("case", "also", "again")),
-            len(self.lines),
-        )
-        self.lines.insert(place, (label, text))
-        if self.visible is not None:
-            self.visible += 1
 
     def _explain(self, diagnosis, earlier_got: str | None) -> None:
         got = "" if diagnosis.got == earlier_got else diagnosis.got
-        words = {
-            "expected": diagnosis.expected,
-            "got": got,
-            "why": diagnosis.why,
-            "try": diagnosis.next_step,
-        }
-        self.lines += [(label, text) for label, text in words.items() if text]
+        texts = diagnosis.expected, got, diagnosis.why, diagnosis.next_step
+        labels = "expected", "got", "why", "try"
+        self.lines += [line for line in zip(labels, texts, strict=True) if line[1]]
 
     def _store_printed(self, got: dict | None) -> None:
         """Keep what the answer printed in the first case, so that debugging prints are shown."""
@@ -310,7 +281,9 @@ class Report:
         rows = self.rows()
         if self.findings and not self.passed and hints_html(self.exercise):
             rows.append(("hint", f'hint("{self.exercise}")'))
-        return "\n".join([self.head] + [f"  {label:<9} {_indent(text)}" for label, text in rows])
+        below = "\n" + " " * 12  # the later lines of a text stand below its first
+        lines = [f"  {label:<9} {text}".replace("\n", below) for label, text in rows]
+        return "\n".join([self.head, *lines])
 
     __repr__ = __str__
 
@@ -342,34 +315,19 @@ class Report:
             f"{hints_html(self.exercise) if self.max_points and not self.passed else ''}</div>"
         )
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
-
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data for JSON."""
-        return {
-            "exercise": self.exercise,
-            "status": self.status,
-            "points": self.points,
-            "max_points": self.max_points,
-            "misconception": self.misconception,
-            "misconceptions": list(self.misconceptions),
-            "headline": self.headline,
-            "seed": self.seed,
-            "findings": [
-                {
-                    "name": f.name,
-                    "passed": f.passed,
-                    "message": f.message,
-                    "points": round(f.points, 2),
-                }
-                for f in self.findings
-            ],
-            "remarks": [
-                {"part": f.name, "message": f.message, "points": round(f.max_points - f.points, 2)}
-                for f in self.remarks
-            ],
-        }
+        names = "exercise status points max_points misconception misconceptions headline seed"
+        findings = [
+            {"name": f.name, "passed": f.passed, "message": f.message, "points": round(f.points, 2)}
+            for f in self.findings
+        ]
+        remarks = [
+            {"part": f.name, "message": f.message, "points": round(f.max_points - f.points, 2)}
+            for f in self.remarks
+        ]
+        own = {name: getattr(self, name) for name in names.split()}
+        return own | {"findings": findings, "remarks": remarks}
 
 
 def _grid(rows: list[tuple[str, str]]) -> str:
@@ -388,8 +346,3 @@ def _grid(rows: list[tuple[str, str]]) -> str:
         '<div style="display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1em 1em;'
         f'font-family:monospace;margin-top:.3em">{cells}</div>'
     )
-
-
-def _indent(text: str) -> str:
-    """Indent the later lines of a text to stand below its first."""
-    return str(text).replace("\n", "\n" + " " * 12)

@@ -13,7 +13,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from vitedu.checks.case import Case, Recipe, other_values, recipe_fields
-from vitedu.checks.drivers import DRIVERS, driver, run_driver
+from vitedu.checks.drivers import DRIVERS, driver, replace_nan, run_driver
 from vitedu.checks.observation import (
     FRESHNESS,
     INDEPENDENCE,
@@ -31,23 +31,13 @@ from vitedu.checks.settings import seed_everything
 def second_call_cases(cases: list[Case]) -> list[Case]:
     """Return the case of a second call: the first case with other values, in the part "again"."""
     main = [c for c in cases if c.part == "values" and not (c.raises or c.on_accelerator)]
-    for case in main[:1]:
-        args, state = other_values(case.args), other_values(case.state)
-        name = f"{case.name}, called again with other values"
-        extra = {"driver": case.driver, "options": _keyword_values(case, cases)}
-        return [
-            replace(
-                case,
-                name=name,
-                args=args,
-                state=state,
-                part="again",
-                driver="second_call",
-                gradients=(),
-                extra=case.extra | extra,
-            )
-        ]
-    return []
+    if not main:
+        return []
+    case = main[0]
+    name = f"{case.name}, called again with other values"
+    extra = case.extra | {"driver": case.driver, "options": _keyword_values(case, cases)}
+    other = replace(case, name=name, part="again", driver="second_call", gradients=(), extra=extra)
+    return [replace(other, args=other_values(case.args), state=other_values(case.state))]
 
 
 def _keyword_values(case: Case, cases: list[Case]) -> dict[str, list]:
@@ -86,7 +76,7 @@ def second_call(answer, case: Case, seen: Observation) -> None:
     names = dict.fromkeys(name for observation in without_graph for name in observation.modified)
     seen.modified += tuple(f"{name} (under no_grad)" for name in names if name not in seen.modified)
     snapshots = [*first.snapshots, *without_graph[0].snapshots]
-    stays = all(torch.equal(now, then) for now, then in _replace_nan(snapshots))
+    stays = all(torch.equal(*replace_nan(*pair)) for pair in snapshots)
     seen.facts[STABILITY] = "they stay" if stays else "they changed"
     is_same = is_informative(seen.arrays) and any(
         _are_close(now.arrays, then.arrays)
@@ -215,12 +205,6 @@ def _are_close(some: dict[str, torch.Tensor], others: dict[str, torch.Tensor], o
         one.shape == other.shape
         and float((one.double() - other.double()).abs().max())
         <= off * float(one.double().abs().max())
-        for one, other in _replace_nan((x, others[name]) for name, x in some.items())
+        for one, other in (replace_nan(x, others[name]) for name, x in some.items())
         if one.numel()
     )
-
-
-def _replace_nan(pairs):
-    """Replace NaN by numbers in pairs of arrays, because NaN does not equal itself."""
-    for pair in pairs:
-        yield tuple(x.detach().nan_to_num() if x.is_floating_point() else x for x in pair)

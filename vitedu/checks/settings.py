@@ -9,6 +9,7 @@ import contextlib
 import random
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,63 +24,68 @@ def neutral_settings():
 
     No verdict then depends on the caller's seeds, default dtype or device, ``no_grad``,
     ``inference_mode`` or ``autocast``. Nothing that the checked code sets stays. Blocks may be
-    nested; only the outermost one restores the random states, because every call is seeded anew. An
-    inner one usually finds neutral settings and restores only what its block has changed.
+    nested; only the outermost one restores the random states, because every call is seeded anew.
     """
-    if getattr(_OUTERMOST, "is_open", False) and _read_settings() == NEUTRAL:
-        with _inner_settings():
-            yield
-        return
-    dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    anomaly, threads = torch.is_anomaly_enabled(), torch.get_num_threads()
-    on_gpu = torch.autocast("cuda", enabled=False) if torch.cuda.is_available() else None
-    with (
-        _restore_autocast_nesting(),
-        _remove_function_modes(),
-        _restore_random_states(),
-        torch.inference_mode(False),
-        torch.enable_grad(),
-        torch.autocast("cpu", enabled=False),
-        on_gpu or contextlib.nullcontext(),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        torch.set_default_dtype(torch.float32)
-        if deterministic:
-            torch.use_deterministic_algorithms(False)
-        torch.autograd.set_detect_anomaly(False)
-        try:
-            yield
-        finally:
-            torch.set_default_dtype(dtype)
-            torch.set_float32_matmul_precision(precision)
-            if torch.are_deterministic_algorithms_enabled() != deterministic:
-                torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
-            torch.autograd.set_detect_anomaly(anomaly)
-            if torch.get_num_threads() != threads:
-                torch.set_num_threads(threads)
-
-
-@contextlib.contextmanager
-def _restore_autocast_nesting():
-    """Restore how deep ``torch.autocast`` is nested.
-
-    Only the outermost ``autocast`` drops the copies of weights in a smaller type. Behind code that
-    entered one for good, training in bfloat16 would go on with the copies of its first step.
-    """
-    before = _autocast_depth()
+    before = _read_settings()
+    _change_settings(before, before | NEUTRAL)
     try:
-        yield
+        # leaving inference mode switches gradients on; at its end both come back
+        with _restore_random_states(), torch.inference_mode(False), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
-        if change := _autocast_depth() - before:
-            move = (
-                torch.autocast_decrement_nesting if change > 0 else torch.autocast_increment_nesting
-            )
-            for _ in range(abs(change)):
-                move()
-            torch.clear_autocast_cache()
+        _change_settings(_read_settings(), before)
+
+
+def _read_settings() -> dict[Callable, tuple]:
+    """Return the settings, each as the function that sets it and the arguments of today."""
+    devices = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None), _device.CURRENT_DEVICE
+    return {
+        _set_modes: (*devices, *overrides._get_current_function_mode_stack()),
+        torch.set_default_dtype: (torch.get_default_dtype(),),
+        _set_autocast: tuple(
+            (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
+            for device in ("cpu", "cuda")
+        ),
+        torch.set_autocast_cache_enabled: (torch.is_autocast_cache_enabled(),),
+        _set_autocast_depth: (_autocast_depth(),),
+        _set_deterministic: (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
+        torch.set_anomaly_enabled: (
+            torch.is_anomaly_enabled(),
+            torch.is_anomaly_check_nan_enabled(),
+        ),
+        torch.set_float32_matmul_precision: (torch.get_float32_matmul_precision(),),
+        torch.set_num_threads: (torch.get_num_threads(),),
+    }
+
+
+def _change_settings(now: dict[Callable, tuple], wanted: dict[Callable, tuple]) -> None:
+    """Set what is not as wanted, and no more: some setters are slow, or import a compiler."""
+    for setter, arguments in wanted.items():
+        if now.get(setter) != arguments:  # the checked code may have replaced a function of torch
+            setter(*arguments)
+
+
+def _set_modes(device_context: Any, device: Any, *modes: Any) -> None:
+    """Set the stack of function modes, the bottom one first, and the default device.
+
+    ``with torch.device("cpu")`` is not enough: a ``set_default_device`` inside the block would
+    remove the modes that ``with`` has set.
+    """
+    for _ in overrides._get_current_function_mode_stack():
+        overrides._pop_mode()
+    for mode in modes:
+        overrides._push_mode(mode)
+    torch._GLOBAL_DEVICE_CONTEXT.device_context, _device.CURRENT_DEVICE = device_context, device
+
+
+def _set_autocast(*states: tuple[str, bool, torch.dtype]) -> None:
+    for device, is_on, dtype in states:
+        torch.set_autocast_enabled(device, is_on)
+        torch.set_autocast_dtype(device, dtype)
 
 
 def _autocast_depth() -> int:
@@ -87,50 +93,31 @@ def _autocast_depth() -> int:
     return torch.autocast_decrement_nesting()
 
 
-# what ``_read_settings`` returns if nothing is switched
-NEUTRAL = (torch.float32, 0, None, None, False, False, False, False)
+def _set_autocast_depth(depth: int) -> None:
+    """Set how deep ``torch.autocast`` is nested.
+
+    Only the outermost ``autocast`` drops the copies of weights in a smaller type. Behind code that
+    entered one for good, training in bfloat16 would go on with the copies of its first step.
+    """
+    while _autocast_depth() < depth:
+        torch.autocast_increment_nesting()
+    while _autocast_depth() > depth:
+        torch.autocast_decrement_nesting()
+    torch.clear_autocast_cache()
 
 
-def _read_settings() -> tuple:
-    """Return the settings that must have one value in every block, except modes of gradients."""
-    return (
-        torch.get_default_dtype(),
-        torch._C._len_torch_function_stack(),
-        _device.CURRENT_DEVICE,
-        getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None),
-        torch.is_autocast_enabled("cpu"),
-        torch.is_autocast_enabled("cuda"),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_anomaly_enabled(),
-    )
+def _set_deterministic(is_on: bool, warn_only: bool) -> None:
+    torch.use_deterministic_algorithms(is_on, warn_only=warn_only)
 
 
-@contextlib.contextmanager
-def _inner_settings():
-    """Run a block whose settings are neutral already; a third of the work of an outer block."""
-    precision, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
-    half = torch.get_autocast_dtype("cpu")
-    try:
-        # leaving inference mode restores grad mode as well
-        with _restore_autocast_nesting(), torch.inference_mode(False), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        if _read_settings() != NEUTRAL:
-            _clear_modes()
-            torch._GLOBAL_DEVICE_CONTEXT.device_context = _device.CURRENT_DEVICE = None
-            torch.set_default_dtype(torch.float32)
-            torch.set_autocast_enabled("cpu", False)
-            torch.set_autocast_enabled("cuda", False)
-            if torch.are_deterministic_algorithms_enabled():  # it imports what a worker must not
-                torch.use_deterministic_algorithms(False)
-            torch.autograd.set_detect_anomaly(False)
-        torch.set_autocast_dtype("cpu", half)
-        torch.set_float32_matmul_precision(precision)
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
-
-
+# what every block begins with; all other settings stay as the caller has them
+NEUTRAL: dict[Callable, tuple] = {
+    _set_modes: (None, None),
+    torch.set_default_dtype: (torch.float32,),
+    _set_autocast: (("cpu", False, torch.bfloat16), ("cuda", False, torch.float16)),
+    _set_deterministic: (False, False),
+    torch.set_anomaly_enabled: (False, True),
+}
 _OUTERMOST = threading.local()  # ``is_open`` within a block of this thread
 
 
@@ -162,24 +149,20 @@ def changed_settings(speed: tuple[int, str]) -> list[str]:
 
     ``speed`` is what ``speed_settings`` returned before the call.
     """
-    words = []
-    if not torch.is_grad_enabled():
-        words.append("gradients are switched off")
-    if torch.get_default_dtype() != torch.float32:
-        words.append(f"the default dtype is {torch.get_default_dtype()}")
-    if _device.CURRENT_DEVICE is not None:
-        words.append(f"the default device is {_device.CURRENT_DEVICE}")
-    if torch.is_inference_mode_enabled():
-        words.append("inference mode is on")
-    if torch.are_deterministic_algorithms_enabled():
-        words.append("deterministic algorithms are on")
-    if torch.is_anomaly_enabled():
-        words.append("anomaly detection is on")
-    if torch.is_autocast_enabled("cpu"):
-        words.append("autocast is on")
-    if speed_settings() != speed:
-        words.append("torch has another number of threads or another precision of products")
-    return words
+    dtype, device = torch.get_default_dtype(), _device.CURRENT_DEVICE
+    words = {
+        "gradients are switched off": not torch.is_grad_enabled(),
+        f"the default dtype is {dtype}": dtype != torch.float32,
+        f"the default device is {device}": device is not None,
+        "inference mode is on": torch.is_inference_mode_enabled(),
+        "deterministic algorithms are on": torch.are_deterministic_algorithms_enabled(),
+        "anomaly detection is on": torch.is_anomaly_enabled(),
+        "autocast is on": torch.is_autocast_enabled("cpu"),
+        "torch has another number of threads or another precision of products": (
+            speed_settings() != speed
+        ),
+    }
+    return [text for text, is_changed in words.items() if is_changed]
 
 
 _SEED = [0]  # the seed that ``seed_everything`` gave the generators
@@ -201,66 +184,31 @@ def reseeded_generators() -> list[str]:
 
     Drawing keeps the seed of torch's generator, and moves the others along one known sequence.
     """
-    seed, names = _SEED[0], []
-    if torch.default_generator.initial_seed() != seed:
-        names.append("torch")
-    if np.random.random() != _seeded_generator(seed).random():  # reading the states is slow
-        states: list[Any] = [_seeded_generator(seed).get_state(), np.random.get_state()]
-        if not _is_later(*(state[1] for state in states)):
-            names.append("NumPy")
-    if random.random() != random.Random(seed).random():
-        before, now = (source.getstate()[1][:-1] for source in (random.Random(seed), random))
-        if not _is_later(before, now):
-            names.append("Python")
+    seed = _SEED[0]
+    names = ["torch"] if torch.default_generator.initial_seed() != seed else []
+    _NUMPY_GENERATOR.seed(seed % 2**32)
+    if np.random.random() != _NUMPY_GENERATOR.random():  # reading the states is slow
+        states: list[Any] = [_NUMPY_GENERATOR.get_state(), np.random.get_state()]
+        names += [] if _is_later(*(state[1] for state in states)) else ["NumPy"]
+    own = random.Random(seed)
+    if random.random() != own.random():
+        words = (source.getstate()[1][:-1] for source in (own, random))
+        names += [] if _is_later(*words) else ["Python"]
     return names
 
 
 _NUMPY_GENERATOR = np.random.RandomState(0)
 
 
-def _seeded_generator(seed: int) -> np.random.RandomState:
-    """Return a generator in the state in which ``seed_everything`` left NumPy's."""
-    _NUMPY_GENERATOR.seed(seed % 2**32)
-    return _NUMPY_GENERATOR
-
-
 def _is_later(before: Any, now: Any) -> bool:
     """Tell whether at most 10**5 draws lead a Mersenne twister from one state to the other."""
     before, now = (np.array(state, dtype=np.uint32) for state in (before, now))
-    if np.array_equal(before, now):
-        return True
     twister, size = np.random.RandomState(0), len(before)
-    twister.set_state(("MT19937", before, size, 0, 0.0))
+    state: Any = ("MT19937", before, size, 0, 0.0)
+    twister.set_state(state)
     for _ in range(10**5 // size):
-        twister.bytes(4 * size)
-        state: Any = twister.get_state()
         if np.array_equal(state[1], now):
             return True
+        twister.bytes(4 * size)
+        state = twister.get_state()
     return False
-
-
-@contextlib.contextmanager
-def _remove_function_modes():
-    """Remove all torch function modes, default devices above all, and restore them afterwards.
-
-    ``with torch.device("cpu")`` is not enough: a ``set_default_device`` inside the block would
-    remove the modes that ``with`` has set.
-    """
-    devices = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None), _device.CURRENT_DEVICE
-    modes = _clear_modes()
-    torch._GLOBAL_DEVICE_CONTEXT.device_context = _device.CURRENT_DEVICE = None
-    try:
-        yield
-    finally:
-        _clear_modes()
-        for mode in modes:
-            overrides._push_mode(mode)
-        torch._GLOBAL_DEVICE_CONTEXT.device_context, _device.CURRENT_DEVICE = devices
-
-
-def _clear_modes() -> list:
-    """Empty the stack of function modes and return them, the bottom one first."""
-    modes = overrides._get_current_function_mode_stack()
-    for _ in modes:
-        overrides._pop_mode()
-    return modes

@@ -6,13 +6,14 @@ value.
 """
 
 import math
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
 from vitedu import exercises
 from vitedu.checks.answers import Source
+from vitedu.checks.case import Case
 from vitedu.checks.diagnose import Diagnosis
+from vitedu.checks.judge import Problem, Stage
 from vitedu.checks.mistakes import ValueMistake
 from vitedu.checks.report import Finding, Report
 from vitedu.checks.settings import neutral_settings
@@ -32,38 +33,27 @@ class ValueChecker:
     def accepts(self, answer: Any, value: Any, rtol: float | None = None) -> bool:
         """Compare two plain values, within ``rtol`` or the checker's own tolerance."""
         rtol = self.rtol if rtol is None else rtol
-        if isinstance(value, (tuple, list)):
-            return (
-                isinstance(answer, tuple)
-                and len(answer) == len(value)
-                and all(self.accepts(a, v, rtol) for a, v in zip(answer, value, strict=True))
-            )
-        if isinstance(value, bool) or isinstance(answer, bool):
-            return isinstance(answer, bool) and isinstance(value, bool) and answer == value
-        if isinstance(value, str) or isinstance(answer, str):
-            return (
-                isinstance(answer, str)
-                and isinstance(value, str)
-                and answer == value.strip().casefold()
-            )
-        if not isinstance(answer, numbers.Real):
+        if _kind(answer) != _kind(value):
             return False
+        if isinstance(value, (tuple, list)):
+            return all(self.accepts(a, v, rtol) for a, v in zip(answer, value, strict=True))
+        if isinstance(value, str):
+            return answer == value.strip().casefold()
+        if isinstance(value, bool):
+            return answer == value
         try:
-            answer = float(answer)
+            return math.isclose(float(answer), float(value), rel_tol=rtol, abs_tol=self.atol)
         except OverflowError:  # an integer of hundreds of digits
             return False
-        return math.isclose(answer, float(value), rel_tol=rtol, abs_tol=self.atol)
 
     def _describe_wrong_value(self, answer: Any) -> str:
         """Write "another value", and which parts of a wrong tuple are already right."""
-        words = "first", "second", "third"
-        parts = (
-            zip(words, answer, self.reference, strict=False) if isinstance(answer, tuple) else ()
-        )
-        right = [word for word, part, value in parts if self.accepts(part, value)]
-        return "another value" + (
-            f"; right already: the {' and the '.join(right)}" if right else ""
-        )
+        if not isinstance(answer, tuple):
+            return "another value"
+        places = zip(("first", "second", "third"), answer, self.reference, strict=False)
+        right = [word for word, part, value in places if self.accepts(part, value)]
+        words = f"; right already: the {' and the '.join(right)}" if right else ""
+        return f"another value{words}"
 
     def judge(self, source: Source) -> Report:
         """Judge a value, in this process or another."""
@@ -78,29 +68,23 @@ class ValueChecker:
             kind = _kind(self.reference)
             got_kind = _kind(plain) if given_value.is_known else given_value.kind
             if got_kind != kind:
-                return report.set_failed([_wrong_finding(kind, got_kind, points)], [])
-            finding = _wrong_finding(self._describe_wrong_value(plain), f"{plain!r}", points)
+                return _set_failed(report, points, kind, got_kind)
+            expected, got = self._describe_wrong_value(plain), f"{plain!r}"
             for mistake in self.bank:
                 if mistake.matches(plain, self.accepts):
-                    words = Diagnosis(
-                        mistake.id,
-                        mistake.name,
-                        "",
-                        f"{plain!r}",
-                        mistake.why,
-                        mistake.next_step,
-                        ("value",),
-                    )
-                    return report.set_failed([finding], [words])
-            report.set_failed([finding], [])
+                    texts = mistake.name, "", got, mistake.why, mistake.next_step
+                    words = Diagnosis(mistake.id, *texts, ("value",))
+                    return _set_failed(report, points, expected, got, words)
+            _set_failed(report, points, expected, got)
             report.lines.append(("try", f'hint("{self.exercise}") gives a first step.'))
             return report
 
 
-def _wrong_finding(expected: str, got: str, points: float) -> Finding:
-    """Write the finding for a wrong value."""
-    message = f"expected {expected}; got {got}"
-    return Finding("value", False, message, points, expected=expected, got=got)
+def _set_failed(report: Report, points: float, expected: str, got: str, *diagnoses) -> Report:
+    """Tell what is wrong with a value; there is no case, because nothing was called."""
+    problem = Problem(Stage.CALLABLE, Case(""), expected, got, "not the value asked for")
+    finding = Finding("value", False, f"expected {expected}; got {got}", points)
+    return report.set_failed([finding], diagnoses, {"value": problem})
 
 
 def _kind(value: Any) -> str:

@@ -36,7 +36,7 @@ def checker_problems(exercises: Sequence[Exercise] = EXERCISES) -> list[str]:
 
 
 def _check_shared_words() -> Iterator[str]:
-    checks: list[Callable] = [files.family_names, files.shared_bank_names, files.read_errors]
+    checks: list[Callable] = [files.check_families, files.read_errors]
     checks += [partial(files.relation_words, name) for name in (*RELATIONS, *OTHER_RELATIONS)]
     for check in checks:
         try:
@@ -94,7 +94,7 @@ def _check_cases(exercise: Exercise, path: Path) -> Iterator[str]:
         return
     if not checker.idea.get("values"):
         yield f'{place(path)}: "idea" does not say what "values" shows; add it.'
-    parts = {case.part for case in cases} | PARTS | set(checker.judges)
+    parts = {case.part for case in cases} | PARTS
     for mistake in checker.bank:
         if mistake.part not in parts:
             names = ", ".join(sorted(parts))

@@ -21,9 +21,9 @@ from vitedu import exercises
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.compare import is_same
 from vitedu.checks.engine import time_budget
-from vitedu.checks.error_text import error_text
 from vitedu.checks.errors import describe_error
 from vitedu.checks.findings import is_polish
+from vitedu.checks.judge import error_text
 from vitedu.checks.limits import capture_output, time_limit
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.observation import Observation
@@ -46,11 +46,6 @@ class Challenge(Report):
         self.title, self.max_points = f"challenge {self.title}", 0
         self.total = self.stopped = 0
         self.slipped: Any = None
-
-    def end(self, status: str, headline: str, *lines: tuple[str, str]) -> "Challenge":
-        """Write the verdict: its status, its headline and the lines below, as (label, text)."""
-        self.status, self.headline, self.lines = status, headline, list(lines)
-        return self
 
 
 def hold_challenge(exercise: str, test: Any) -> Challenge:
@@ -113,8 +108,7 @@ def broken_parts(exercise: str) -> tuple[Mistake, ...]:
         cases = [
             replace(case, gradients=(), record_operations=False)
             for case in checker.draw(0)
-            if not is_polish(checker, case.part)
-            and not (case.raises or case.on_accelerator or case.driver == "second_call")
+            if case.is_usual and not is_polish(checker, case.part)
         ]
         return tuple(mistake for mistake in checker.bank if is_broken(mistake))
 
