@@ -7,6 +7,8 @@ content is still not trusted, because student code ran in the process that wrote
 standard library, numpy and torch only.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from functools import cache
@@ -20,7 +22,7 @@ from vitedu.checks.arguments import RECIPES
 from vitedu.checks.case import Case
 from vitedu.checks.errors import RaisedError
 from vitedu.checks.observation import Observation
-from vitedu.grading.transport.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
+from vitedu.grading.transport.wire import MAX_ARRAY, MAX_DIGITS, NAME_OF, WireError, clean
 
 # The fields of a case that a worker gets. What decides stays here: the part, the expected error,
 # the tolerances, and the name, which describes the case.
@@ -53,16 +55,63 @@ def write_case(case: Case, name: str) -> tuple[dict, list[torch.Tensor]]:
 
     Fields with their usual values are left out.
     """
-    writer, values = Writer(RECIPES), vars(case)
-    names = [field for field in CASE_FIELDS if values[field] != _DEFAULTS[field]]
-    data = {field: writer.write(values[field]) for field in names}
-    return {"name": name, "fields": data}, writer.tensors
+    tensors: list[torch.Tensor] = []
+    fields = {
+        field: write_value(value, tensors)
+        for field, value in vars(case).items()
+        if field in CASE_FIELDS and value != _DEFAULTS[field]
+    }
+    return {"name": name, "fields": fields}, tensors
 
 
-def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
+def read_case(data: dict, tensors: Sequence[torch.Tensor]) -> Case:
     """Read a case in the worker, which trusts its parent."""
-    reader = Reader(tensors, RECIPES)
-    return Case(data["name"], **{key: reader.read(data["fields"][key]) for key in data["fields"]})
+    fields = {name: read_value(value, tensors) for name, value in data["fields"].items()}
+    return Case(data["name"], **fields)
+
+
+def write_value(value: Any, tensors: list[torch.Tensor]) -> Any:
+    """Write a value as JSON data, and append its tensors to a list.
+
+    Lists, tuples, dicts, tensors, recipes and numbers that JSON lacks become ``{tag: content}``.
+
+    Raises:
+        WireError: a value of this type cannot be sent.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, str):
+        return value
+    if kind is int and abs(value) < 10 ** (MAX_DIGITS - 1):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if kind in (list, tuple):
+        return {kind.__name__: [write_value(item, tensors) for item in value]}
+    if kind is dict and all(type(key) is str for key in value):
+        return {"dict": [[key, write_value(item, tensors)] for key, item in value.items()]}
+    if isinstance(value, torch.Tensor):
+        tensors.append(value.detach())
+        return {"tensor": len(tensors) - 1}
+    if RECIPES.get(kind.__name__) is kind:
+        return {kind.__name__: write_value(value.plain(), tensors)}
+    raise WireError(f"a {kind.__name__} crosses no wire.")
+
+
+def read_value(data: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    """Read what ``write_value`` wrote, in the worker, which trusts its parent."""
+    if not isinstance(data, dict):
+        return data
+    ((tag, content),) = data.items()
+    if tag == "float":
+        return float(content)
+    if tag == "dict":
+        return {key: read_value(item, tensors) for key, item in content}
+    if tag == "tensor":
+        return tensors[content]
+    if tag in RECIPES:
+        return RECIPES[tag](**read_value(content, tensors))
+    items = [read_value(item, tensors) for item in content]
+    return tuple(items) if tag == "tuple" else items
 
 
 # --- answers and values ------------------------------------------------------------------------
@@ -71,20 +120,23 @@ def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
 def write_plain(plain: PlainValue) -> dict:
     """Write a value; one that no frame can carry becomes unknown."""
     try:
-        value = Writer().write(plain.value)
+        value = write_value(plain.value, [])
     except WireError:
         return write_plain(PlainValue(kind=f"{plain.kind}, too large to be read", is_known=False))
     return {**vars(plain), "value": value}
 
 
-def _short(value: Any) -> Any:
-    if isinstance(value, tuple) and len(value) <= MAX_LIST:
-        return tuple(_short(item) for item in value)
-    if isinstance(value, str):
-        return clean(value, TEXT)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    raise WireError(f"a {type(value).__name__} of this size is no value of an exercise.")
+def _read_plain(data: Any) -> Any:
+    """Read a value of an exercise: a number, a word, nothing, or a tuple of them."""
+    if data is None or isinstance(data, bool | int | float):
+        return data
+    if isinstance(data, str):
+        return clean(data, TEXT)
+    if isinstance(data, dict) and list(data) == ["tuple"]:
+        return tuple(_read_plain(item) for item in _items(data["tuple"], MAX_LIST))
+    if data in [{"float": word} for word in ("nan", "inf", "-inf")]:
+        return float(data["float"])
+    raise WireError(f"a {type(data).__name__} is no value of an exercise.")
 
 
 @dataclass(frozen=True)
@@ -200,7 +252,7 @@ def read_fields(hint: Any, data: Any, limit: int = NAME) -> Any:
     if kind is str:
         return clean(data, limit)
     if kind is Any:
-        return _short(Reader().read(data))
+        return _read_plain(data)
     if kind in (int, float) and type(data) in (int, kind) and 0 <= data < MAX_NUMBER:
         return data
     if kind is bool and type(data) is bool:

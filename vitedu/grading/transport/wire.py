@@ -1,15 +1,14 @@
 """Frames: the format in which plain data and tensors are exchanged with an untrusted process.
 
-Role: ``pack`` and ``unpack`` for whole frames, ``Writer`` and ``Reader`` for values inside them. A
-frame has 8 bytes (little endian) with the length of the rest, 4 bytes with the length of a JSON
-header, the header, and the bytes of the tensors one after the other. There is no pickle, no
-``torch.load``, and nothing is executed. Whatever the bytes are, ``unpack`` returns plain data or
-raises ``WireError``. Imports the standard library, numpy and torch only.
+Role: ``pack`` and ``unpack`` for whole frames; ``messages`` says what is inside them. A frame has
+8 bytes (little endian) with the length of the rest, 4 bytes with the length of a JSON header, the
+header, and the bytes of the tensors one after the other. There is no pickle, no ``torch.load``, and
+nothing is executed. Whatever the bytes are, ``unpack`` returns plain data or raises ``WireError``.
+Imports the standard library, numpy and torch only.
 """
 
 import json
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -196,87 +195,3 @@ def clean(text: Any, limit: int) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
-
-
-# --- values -------------------------------------------------------------------------------------
-
-
-class Writer:
-    """Converts values to JSON data and collects their tensors.
-
-    Lists, tuples, dicts, tensors, recipes and numbers that JSON lacks become ``{tag: content}``.
-    """
-
-    def __init__(self, recipes: dict[str, type] | None = None):
-        self.recipes = recipes or {}
-        self.tensors: list[torch.Tensor] = []
-
-    def write(self, value: Any) -> Any:
-        """Convert a value to JSON data.
-
-        Raises:
-            WireError: a value of this type cannot be sent.
-        """
-        if value is None or type(value) in (bool, str):
-            return value
-        if type(value) is int:
-            if abs(value) >= 10 ** (MAX_DIGITS - 1):
-                raise WireError(f"an integer has at most {MAX_DIGITS} digits.")
-            return value
-        if type(value) is float:
-            return value if math.isfinite(value) else {"float": str(value)}
-        if type(value) in (list, tuple):
-            return {type(value).__name__: [self.write(item) for item in value]}
-        if type(value) is dict and all(type(key) is str for key in value):
-            return {"dict": [[key, self.write(item)] for key, item in value.items()]}
-        if isinstance(value, torch.Tensor):
-            self.tensors.append(value.detach())
-            return {"tensor": len(self.tensors) - 1}
-        if self.recipes.get(type(value).__name__) is type(value):
-            recipe: Any = value
-            return {"recipe": [type(value).__name__, self.write(recipe.plain())]}
-        raise WireError(f"a {type(value).__name__} crosses no wire.")
-
-
-class Reader:
-    """Converts what ``Writer`` wrote back into values.
-
-    Args:
-        tensors: from ``unpack``.
-        recipes: name -> recipe that may be built; none if the sender is not trusted.
-    """
-
-    def __init__(
-        self, tensors: Sequence[torch.Tensor] = (), recipes: dict[str, type] | None = None
-    ):
-        self.tensors, self.recipes = tensors, recipes or {}
-
-    def read(self, data: Any) -> Any:
-        """Convert JSON data to a value.
-
-        Raises:
-            WireError: ``Writer`` does not write such data.
-        """
-        if data is None or isinstance(data, bool | int | float):
-            return data
-        if isinstance(data, str):
-            return clean(data, sys.maxsize)
-        if not isinstance(data, dict) or len(data) != 1:
-            raise WireError("a value has one tag.")
-        ((tag, content),) = data.items()
-        if tag == "float" and content in ("nan", "inf", "-inf"):
-            return float(content)
-        if tag in ("list", "tuple") and isinstance(content, list):
-            items = [self.read(item) for item in content]
-            return tuple(items) if tag == "tuple" else items
-        if tag == "dict" and isinstance(content, list):
-            if all(isinstance(p, list) and len(p) == 2 and isinstance(p[0], str) for p in content):
-                return {key: self.read(item) for key, item in content}
-        if tag == "tensor" and type(content) is int and 0 <= content < len(self.tensors):
-            return self.tensors[content]
-        if tag == "recipe" and isinstance(content, list) and len(content) == 2:
-            kind = self.recipes.get(content[0]) if isinstance(content[0], str) else None
-            fields = self.read(content[1])
-            if kind is not None and isinstance(fields, dict):
-                return kind(**fields)
-        raise WireError(f"no value has the tag {str(tag)[:40]!r} with this content.")
