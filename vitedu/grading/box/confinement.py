@@ -70,8 +70,6 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int]) -> None:
         steps.attempt("no capabilities", linux.drop_capabilities)
         steps.attempt("not to be traced", linux.prctl, linux.DUMPABLE, 0)
         steps.attempt("dies with its parent", linux.prctl, linux.DEATH_SIGNAL, signal.SIGKILL)
-        if "landlock" in steps.applied:
-            steps.attempt("own scope", separate_from_others, setup["newest_landlock"])
     leave_and_reseed(setup["empty"])
     if sys.platform == "linux":  # last, because it refuses most of the other steps
         steps.attempt("seccomp", seccomp.install)
@@ -126,20 +124,13 @@ def hide_files(setup: dict) -> None:
 
     Python lists a folder again after a change, and finds no module in one that it cannot list.
     """
-    rules = linux.Landlock(newest=setup["newest_landlock"])
     read = linux.READ_FILE | linux.READ_FOLDER
+    allowed = dict.fromkeys(setup["listed_folders"], linux.READ_FOLDER)
     # no other device can be written: /dev/zero would be memory that no limit counts
     for path in [*setup["visible_paths"], "/dev/zero", "/dev/urandom", "/dev/random"]:
-        rules.allow(path, read)
-    for path in setup["listed_folders"]:
-        rules.allow(path, linux.READ_FOLDER)
-    rules.allow(os.devnull, read | linux.WRITE_FILE | linux.TRUNCATE)
-    rules.enforce()
-
-
-def separate_from_others(newest: int) -> None:
-    """Let Landlock keep this worker from tracing and signalling the fork server and its workers."""
-    linux.Landlock(linux.MAKING, linux.SCOPES, newest).enforce()
+        allowed[path] = read
+    allowed[os.devnull] = read | linux.WRITE_FILE | linux.TRUNCATE
+    linux.restrict_files(allowed, setup["newest_landlock"])
 
 
 def leave_and_reseed(folder: str) -> None:

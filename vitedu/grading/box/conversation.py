@@ -11,7 +11,6 @@ import select
 import signal
 import socket
 import time
-from pathlib import Path
 
 from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
 
@@ -55,14 +54,14 @@ class Worker:
         self.missing: dict[str, str] = {}
         self.cpu = 0.0
         self.has_survivors = self.is_abandoned = False
-        self._status_bytes = b""  # bytes read from the status socket
+        self._status_line = b""  # the beginning of a message on the status socket
+        self._start: dict | None = None  # the message how it started
         self._end: dict | None = None  # the message how it ended
         self._reply = bytearray()
         self._output = bytearray()
         self._excess = 0
         self._pipes = {"request", "reply", "output", "status"}
         self._is_closed = False
-        self._kills_before = count_machine_kills()
         self._trouble: WorkerTrouble | None = None
 
     def __enter__(self):
@@ -77,22 +76,25 @@ class Worker:
         text = self._output.decode("utf-8", "replace")
         return text + (f"\n[{self._excess} more bytes]" if self._excess else "")
 
-    def read_status(self, seconds: float) -> dict:
-        """Wait for the next line about this worker from the fork server.
+    def wait_for_start(self, seconds: float) -> None:
+        """Wait until the worker says which restrictions it has.
 
         Raises:
             WorkerTrouble: with reason ``grader``, because no answer has run yet.
         """
         deadline = time.monotonic() + seconds
-        while b"\n" not in self._status_bytes:
+        while not self._start and not self._end:
             seconds_left = deadline - time.monotonic()
             if "status" not in self._pipes:
                 raise WorkerTrouble("grader", "the preloaded process has ended.")
             if seconds_left <= 0:
                 raise WorkerTrouble("grader", f"no worker started within {seconds:g} s.")
             self._exchange(seconds_left, b"")
-        line, _, self._status_bytes = self._status_bytes.partition(b"\n")
-        return json.loads(line)
+        start = self._start or self._end or {}
+        if "restrictions" not in start:
+            raise WorkerTrouble("grader", f"no worker could be started: {start}")
+        self.restrictions, self.missing = start["restrictions"], start["missing"]
+        self.cpu = start["cpu"]
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
         """Send one frame and wait for the reply.
@@ -179,10 +181,12 @@ class Worker:
             self._reply += data
             self._reply_length()
         else:
-            self._status_bytes += data
-            for line in self._status_bytes.splitlines():
-                if line.startswith(b'{"ended"') and line.endswith(b"}"):
-                    self._end = json.loads(line)
+            *lines, self._status_line = (self._status_line + data).split(b"\n")
+            for message in map(json.loads, lines):
+                if "ended" in message:
+                    self._end = message
+                else:
+                    self._start = message
 
     def _reply_length(self) -> int | None:
         """Return the length of the whole reply; None until its prefix has arrived.
@@ -224,15 +228,14 @@ class Worker:
             words = "the preloaded process ended, and its workers with it."
             return WorkerTrouble("grader", words, server_ended=True)
         code, cpu, limits = self._end["ended"], self._end["cpu"] - self.cpu, self.limits
-        killed_for_memory = False
-        if code == -signal.SIGKILL and cpu < limits.cpu_seconds - 0.5:
-            killed_for_memory = count_machine_kills() > self._kills_before
-        if code == OUT_OF_MEMORY or killed_for_memory:
+        if code == OUT_OF_MEMORY:
             return WorkerTrouble("memory", f"more than {limits.memory_mb} MB were asked for.")
         if code == -signal.SIGXCPU or (code < 0 and cpu >= limits.cpu_seconds - 0.5):
             return WorkerTrouble("timeout", f"it computed for {cpu:.0f} s.")
         if code < 0:
-            return WorkerTrouble("crashed", f"the process was ended by {signal_name(-code)}.")
+            name = {each: each.name for each in signal.Signals}.get(-code, f"signal {-code}")
+            why = "; this machine may lack memory" if code == -signal.SIGKILL else ""
+            return WorkerTrouble("crashed", f"the process was ended by {name}{why}.")
         return WorkerTrouble("crashed", f"the process ended itself with status {code}.")
 
     def close(self) -> None:
@@ -265,20 +268,3 @@ class Worker:
             self._reply.clear()
             self._exchange(0.05, b"")
         self.has_survivors = bool(self._pipes)
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal, such as ``SIGSEGV``."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def count_machine_kills() -> int:
-    """Count the processes that this machine has killed because memory ran out, since it started."""
-    try:
-        lines = Path("/proc/vmstat").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

@@ -222,15 +222,11 @@ class Box:
                     for fd in child_fds:
                         os.close(fd)
                 # without preloading, the worker is a new Python that has to load torch first
-                status = worker.read_status(START_SECONDS if setup["forks"] else LOAD_SECONDS)
-                if "restrictions" not in status:
-                    raise WorkerTrouble("grader", f"no worker could be started: {status}")
+                worker.wait_for_start(START_SECONDS if setup["forks"] else LOAD_SECONDS)
             except (OSError, WorkerTrouble) as error:
                 worker.close()
                 detail = getattr(error, "detail", f"the preloaded process has ended: {error}")
                 raise WorkerTrouble("grader", detail) from error
-        worker.restrictions, worker.missing = status["restrictions"], status["missing"]
-        worker.cpu = status["cpu"]
         return worker
 
     def _connect_worker(self) -> tuple[Worker, list[int]]:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from vitedu.grading.box.canary import write_frame
 from vitedu.grading.box.conversation import Worker, WorkerTrouble
 from vitedu.grading.box.limits import Limits
 
@@ -95,17 +96,16 @@ def measure_isolation(
         WorkerTrouble: no worker could be started.
     """
     with ProbeTargets() as targets, start() as canary:
-        plan = {**targets.plan(), "needed": needed, "decoy": decoy}
-        plan["memory_mb"] = limits.memory_mb
+        frame = write_frame(targets.plan(needed, decoy, limits.memory_mb))
         try:
-            reply = read_frame(canary.ask(write_frame(plan), CANARY_SECONDS))
+            reply = json.loads(canary.ask(frame, CANARY_SECONDS)[8:])
         except WorkerTrouble as trouble:
             line = (canary.output.strip().splitlines() or ["it printed nothing"])[-1]
             raise IsolationError(f"the canary did not reply: {trouble}; {line}") from None
         try:
-            reply |= read_frame(canary.ask(b"!", CANARY_SECONDS))
+            reply |= json.loads(canary.ask(b"!", CANARY_SECONDS)[8:])
         except WorkerTrouble as trouble:  # the memory limit killed it, as it should
-            if trouble.reason != "memory":
+            if trouble.reason != "memory" and "SIGKILL" not in trouble.detail:
                 raise
         canary.close()
         if canary.has_survivors and not reply.get("children"):
@@ -146,29 +146,24 @@ class ProbeTargets:
         for folder in self.folders:
             folder.cleanup()
 
-    def plan(self) -> dict:
-        """Return what the canary should try to reach."""
+    def plan(self, needed: list[str], decoy: str, memory_mb: int) -> dict:
+        """Return what the canary should try to reach; see ``measure_isolation``."""
         folders = [folder.name for folder in self.folders]
         names = [each.getsockname() for each in self.sockets]
-        return {
-            "files": [os.path.join(folder, "grades.json") for folder in folders],
+        files = [os.path.join(folder, "grades.json") for folder in folders]
+        process = f"/proc/{os.getpid()}/"
+        secrets = [process + name for name in ("environ", "maps", "mem", "cmdline")]
+        targets = {
+            "readable": [*files, *secrets, "/etc/passwd", "/proc/self/maps"],
+            "links": [process + name for name in ("exe", "cwd", "root")],
+            "folders": [*folders, str(PACKAGE), HOME, os.getcwd(), "/"],
+            "private": [*folders, HOME, "/", "/proc"],
             "references": [str(PACKAGE / f"{name}.py") for name in ("patches", "attention")],
-            "port": names[0][1],
-            "socket": names[-1].decode() if sys.platform == "linux" else "",
-            "private": [*folders, HOME],
-            "folders": [*folders, str(PACKAGE), HOME, os.getcwd()],
-            "parent": os.getpid(),
-            "many": MANY,
-            "most": MOST,
+            "ports": [names[0][1]],
+            "sockets": [names[-1].decode() if sys.platform == "linux" else ""],
+            "needed": needed,
+            "worthless": [*files, decoy],
+            "changeable": [*files, decoy, *needed],
         }
-
-
-def write_frame(data: dict) -> bytes:
-    """Make a frame of plain data."""
-    text = json.dumps(data).encode()
-    return len(text).to_bytes(8, "little") + text
-
-
-def read_frame(data: bytes) -> dict:
-    """Read a frame of plain data."""
-    return json.loads(data[8:])
+        sizes = {"memory_mb": memory_mb, "many": MANY, "most": MOST}
+        return {"targets": targets, "parent": os.getpid(), **sizes}
