@@ -199,7 +199,7 @@ def test_canary_finds_each_line_of_defence_that_is_missing(light_box, step):
     """Those that nothing else holds; the last one is a second line, which the filter holds."""
     if STEPS[step] == {"threads"} and os.geteuid() != 0:
         pytest.skip("only root has users to give, and rights to lose")
-    change = "confinement", f"steps.attempt({step})", "pass"
+    change = "confinement", f"attempt(report, {step})", "pass"
     with light_box({"is_private": True}, *change) as box:
         assert STEPS[step] <= set(box.isolation.breaches) <= STEPS[step] | {"disk"}
 

@@ -94,16 +94,19 @@ _LAYOUT_KEYS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")
 
 
 def main(source: int, sink: int) -> None:
-    """Read frames from one pipe and write replies to another until the first one closes."""
-    session = Session()
-    while True:
-        frame = _receive(source)
-        if frame is None:
-            return
-        reply = session.reply_to(frame)
-        signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
-        if not _send(sink, reply):
-            return
+    """Read frames from one pipe and write replies to another until one of them closes."""
+    session, requests = Session(), open(source, "rb")
+    with contextlib.suppress(OSError):
+        while prefix := requests.read(PREFIX):
+            reply = session.reply_to(prefix + requests.read(length_of(prefix)))
+            signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
+            _send(sink, reply)
+
+
+def _send(fd: int, frame: bytes) -> None:
+    view = memoryview(frame)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def warm_up() -> None:
@@ -154,7 +157,7 @@ class Session:
     """The state of this worker: the loaded answer, and methods for the requests."""
 
     def __init__(self) -> None:
-        self.answer: LocalAnswer | None = None
+        self.answer: Any = None  # a LocalAnswer
         self.restore: Callable[[], None] | None = None  # set when the first answer is loaded
         self.forbidden_calls: set[str] = set()  # forbidden kernels that were called
 
@@ -214,13 +217,12 @@ class Session:
 
     def _look(self, request: dict, tensors: list) -> tuple[dict, list]:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
-        return write_fields(self._require_answer().info(calls)), []
+        return write_fields(self.answer.info(calls)), []
 
     def _observe(self, request: dict, tensors: list) -> tuple[dict, list]:
         self.forbidden_calls.clear()
-        seen = observe(
-            self._require_answer().answer, read_case(request["case"], tensors), request["seconds"]
-        )
+        case = read_case(request["case"], tensors)
+        seen = observe(self.answer.answer, case, request["seconds"])
         seen.operations |= self.forbidden_calls
         return write_observation(seen)
 
@@ -243,12 +245,7 @@ class Session:
         return heads, arrays
 
     def _plain(self, request: dict, tensors: list) -> tuple[dict, list]:
-        return write_plain(self._require_answer().plain()), []
-
-    def _require_answer(self) -> LocalAnswer:
-        if self.answer is None:
-            raise WireError("no answer is loaded.")
-        return self.answer
+        return write_plain(self.answer.plain()), []
 
     def _forbid(self, names: list[str]) -> None:
         """Replace forbidden kernels by functions that refuse, for all threads and ways of calling.
@@ -381,39 +378,3 @@ def _seed_generators(seed: int) -> None:
     np.random.seed(seed % 2**32)  # noqa: NPY002 - the generator that an answer would use
     # torch.manual_seed would format a stack trace if CUDA is not initialized
     torch.default_generator.manual_seed(seed)
-
-
-# --- the pipes ----------------------------------------------------------------------------------
-
-
-def _receive(fd: int) -> bytes | None:
-    """Read one frame; None if the pipe is closed."""
-    prefix = _read(fd, PREFIX)
-    rest = _read(fd, length_of(prefix)) if prefix else None
-    return prefix + rest if prefix and rest else None
-
-
-def _read(fd: int, count: int) -> bytes | None:
-    parts = []
-    while count:
-        try:
-            part = os.read(fd, min(count, 2**20))
-        except OSError:
-            return None
-        except BaseException:  # raised by a signal handler of the answer's
-            continue
-        if not part:
-            return None
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-def _send(fd: int, frame: bytes) -> bool:
-    view = memoryview(frame)
-    while view:
-        try:
-            view = view[os.write(fd, view) :]
-        except OSError:
-            return False
-    return True

@@ -102,10 +102,8 @@ class RemoteAnswer:
         """
         start, done = time.monotonic(), 0
         while done < len(cases):
-            todo = cases[done:] if done else cases[:1]
-            observations = self._observe(
-                todo, max(MIN_SECONDS, seconds - (time.monotonic() - start))
-            )
+            seconds_left = max(MIN_SECONDS, seconds - (time.monotonic() - start))
+            observations = self._observe(cases[done:] if done else cases[:1], seconds_left)
             yield from observations
             done += len(observations)
 
