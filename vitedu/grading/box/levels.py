@@ -112,10 +112,7 @@ def measure_isolation(
             reply["children"] = "one survives"
         restrictions, missing = tuple(canary.restrictions), dict(canary.missing)
     if unreadable := reply.pop("needs", ""):
-        raise IsolationError(
-            f"{unreadable} cannot be read by the user that answers run as; open it with: "
-            f"chmod -R o+rX {sys.base_prefix} {sys.prefix}"
-        )
+        raise IsolationError(f"{unreadable} cannot be read where answers run.")
     breaches = {name: reply[name] for name in BREACHES if reply.get(name)}
     return Isolation(breaches, restrictions, missing, int(reply["count"]))
 
