@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import time
+from contextlib import suppress
 
 from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
 
@@ -57,6 +58,7 @@ class Worker:
         self._status_line = b""  # the beginning of a message on the status socket
         self._start: dict | None = None  # the message how it started
         self._end: dict | None = None  # the message how it ended
+        self._rest = memoryview(b"")  # what is left to send
         self._reply = bytearray()
         self._output = bytearray()
         self._excess = 0
@@ -89,7 +91,7 @@ class Worker:
                 raise WorkerTrouble("grader", "the preloaded process has ended.")
             if seconds_left <= 0:
                 raise WorkerTrouble("grader", f"no worker started within {seconds:g} s.")
-            self._exchange(seconds_left, b"")
+            self._exchange(seconds_left)
         start = self._start or self._end or {}
         if "restrictions" not in start:
             raise WorkerTrouble("grader", f"no worker could be started: {start}")
@@ -113,62 +115,61 @@ class Worker:
         if self._trouble:
             raise self._trouble
         try:
-            return self._ask(frame, time.monotonic() + seconds, seconds)
+            return self._ask(frame, seconds)
         except WorkerTrouble as trouble:
             self._trouble = trouble
             self.close()
             raise
 
-    def _ask(self, frame: bytes, deadline: float, seconds: float) -> bytes:
-        rest = memoryview(frame)
-        self._exchange(0, b"")
+    def _ask(self, frame: bytes, seconds: float) -> bytes:
+        deadline = time.monotonic() + seconds
+        self._exchange(0)
         if self._reply:
             raise WorkerTrouble("protocol", "the worker spoke before it was asked.")
-        while True:
-            reply = self._take_reply()
-            if reply is not None:
-                if rest:
-                    raise WorkerTrouble("protocol", "the worker replied before it had read all.")
-                self._exchange(0, b"")  # read what it printed last
-                return reply
-            if self._end is not None or "status" not in self._pipes:
+        self._rest = memoryview(frame)
+        while self._reply_length() != len(self._reply):
+            if self._has_ended:
                 self._drain()
-                if (reply := self._take_reply()) is not None and not rest:
-                    return reply
-                raise self._explain_end()
-            if "reply" not in self._pipes or (rest and "request" not in self._pipes):
+                if self._reply_length() != len(self._reply):
+                    raise self._explain_end()
+            elif "reply" not in self._pipes or (self._rest and "request" not in self._pipes):
                 self._wait_for_end()
-                if self._end is not None or "status" not in self._pipes:
-                    continue
-                raise WorkerTrouble("protocol", "the worker closed its pipe and went on.")
-            seconds_left = deadline - time.monotonic()
-            if seconds_left <= 0:
-                unread = "" if not rest else f"; {len(rest)} of {len(frame)} bytes were never read"
-                raise WorkerTrouble("timeout", f"no reply within {seconds:g} s{unread}.")
-            rest = self._exchange(seconds_left, rest)
-
-    def _exchange(self, seconds: float, rest):
-        """Read and write once, waiting at most ``seconds``; return what is left to send."""
-        poll = select.poll()
-        names = {self.fds[name]: name for name in self._pipes if name in self.fds}
-        for fd, name in names.items():
-            if name == "request":
-                if len(rest):
-                    poll.register(fd, select.POLLOUT)
+                if not self._has_ended:
+                    raise WorkerTrouble("protocol", "the worker closed its pipe and went on.")
+            elif time.monotonic() < deadline:
+                self._exchange(deadline - time.monotonic())
             else:
+                words = f"no reply within {seconds:g} s"
+                if self._rest:
+                    words += f"; {len(self._rest)} of {len(frame)} bytes were never read"
+                raise WorkerTrouble("timeout", f"{words}.")
+        if self._rest:
+            raise WorkerTrouble("protocol", "the worker replied before it had read all.")
+        reply, self._reply = bytes(self._reply), bytearray()
+        self._exchange(0)  # read what it printed last
+        return reply
+
+    def _exchange(self, seconds: float) -> bool:
+        """Read and write once, waiting at most ``seconds``; tell whether a pipe was ready."""
+        poll, names = select.poll(), {self.fds[name]: name for name in self._pipes}
+        for fd, name in names.items():
+            if name != "request":
                 poll.register(fd, select.POLLIN)
-        for fd, _ in poll.poll(seconds * 1000):
+            elif self._rest:
+                poll.register(fd, select.POLLOUT)
+        ready = poll.poll(max(0.0, seconds) * 1000)
+        for fd, _ in ready:
             name = names[fd]
             try:
                 if name == "request":
-                    rest = rest[os.write(fd, rest[:CHUNK]) :]
+                    self._rest = self._rest[os.write(fd, self._rest[:CHUNK]) :]
                 else:
                     self._store(name, os.read(fd, CHUNK))
             except BlockingIOError:
                 continue
             except OSError:  # the other end is closed
                 self._pipes.discard(name)
-        return rest
+        return bool(ready)
 
     def _store(self, name: str, data: bytes) -> None:
         if not data:
@@ -204,24 +205,20 @@ class Worker:
             raise WorkerTrouble("protocol", f"more than the announced {length - PREFIX} bytes.")
         return length
 
-    def _take_reply(self) -> bytes | None:
-        if self._reply_length() != len(self._reply):
-            return None
-        reply, self._reply = bytes(self._reply), bytearray()
-        return reply
+    @property
+    def _has_ended(self) -> bool:
+        return self._end is not None or "status" not in self._pipes
 
     def _drain(self) -> None:
-        """Read what is left in the pipes of a dead worker."""
+        """Read what is left in the pipes of a dead worker; a process it left may still write."""
         for _ in range(64):
-            before = len(self._reply), len(self._output), self._excess
-            self._exchange(0, b"")
-            if before == (len(self._reply), len(self._output), self._excess):
+            if not self._exchange(0):
                 return
 
     def _wait_for_end(self) -> None:
         deadline = time.monotonic() + GRACE
-        while self._end is None and "status" in self._pipes and time.monotonic() < deadline:
-            self._exchange(deadline - time.monotonic(), b"")
+        while not self._has_ended and time.monotonic() < deadline:
+            self._exchange(deadline - time.monotonic())
 
     def _explain_end(self) -> WorkerTrouble:
         if self._end is None or self.is_abandoned:
@@ -243,28 +240,21 @@ class Worker:
         if self._is_closed:
             return
         self._is_closed = True
-        if self._trouble is None:
-            self._trouble = WorkerTrouble("grader", "this worker is closed.")
-        try:
+        self._trouble = self._trouble or WorkerTrouble("grader", "this worker is closed.")
+        self._pipes.discard("request")
+        with suppress(OSError):
             self.status.send(b"k")
-        except OSError:
-            pass
-        try:
+        with suppress(WorkerTrouble):  # its last reply was too long
             self._wait_for_end()
-            self._drain_until_closed()
-        except WorkerTrouble:
-            pass  # its last reply was too long
+            # read until both pipes are closed; if they stay open, some process still holds them
+            deadline = time.monotonic() + 0.5
+            self._pipes.discard("status")
+            while self._pipes and time.monotonic() < deadline:
+                self._reply.clear()
+                self._exchange(0.05)
+            self.has_survivors = bool(self._pipes)
         self.status.close()
         for name, fd in self.fds.items():
             if name != "status":
                 os.close(fd)
         self._registry.discard(self)
-
-    def _drain_until_closed(self) -> None:
-        """Read until both pipes are closed. If they stay open, some process still holds them."""
-        deadline = time.monotonic() + 0.5
-        self._pipes -= {"request", "status"}
-        while self._pipes and time.monotonic() < deadline:
-            self._reply.clear()
-            self._exchange(0.05, b"")
-        self.has_survivors = bool(self._pipes)

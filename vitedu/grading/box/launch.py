@@ -105,24 +105,18 @@ def library_folders() -> list[str]:
     return folders
 
 
-def find_hidden(readable: list[str]) -> list[str]:
-    """List copies of this package and libraries with answers inside folders of packages."""
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    paths = []
-    for path in readable:
-        for folder in (path, f"{path}/{version}/site-packages", f"{path}/python3/dist-packages"):
-            for pattern in (*[f"{name}*" for name in OWN_PACKAGES], *SOLUTION_LIBRARIES):
-                paths += [str(entry) for entry in Path(folder).glob(pattern)]
-    return sorted(set(paths))
-
-
 def find_visible(readable: list[str]) -> tuple[list[str], list[str]]:
-    """List what together covers everything except the hidden paths; Landlock can only allow.
+    """List what covers everything except copies of this package and libraries with answers.
+
+    Landlock can only allow, so a folder with such an entry is replaced by its other entries.
 
     Returns:
         (paths that can be read, folders with hidden paths in them, which can only be listed)
     """
-    hidden = {Path(path) for path in find_hidden(readable)}
+    inner = ("", f"python{sys.version_info[0]}.{sys.version_info[1]}/site-packages")
+    places = [Path(path, name) for path in readable for name in (*inner, "python3/dist-packages")]
+    patterns = (*[f"{name}*" for name in OWN_PACKAGES], *SOLUTION_LIBRARIES)
+    hidden = {path for place in places for pattern in patterns for path in place.glob(pattern)}
     paths, folders, todo = [], [], [Path(path) for path in readable]
     while todo:
         path = todo.pop()

@@ -13,7 +13,8 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,10 +96,9 @@ def measure_isolation(
         IsolationError: a worker cannot read a needed file, or the canary does not reply.
         WorkerTrouble: no worker could be started.
     """
-    with ProbeTargets() as targets, start() as canary:
-        frame = write_frame(targets.plan(needed, decoy, limits.memory_mb))
+    with probe_targets(needed, decoy, limits.memory_mb) as plan, start() as canary:
         try:
-            reply = json.loads(canary.ask(frame, CANARY_SECONDS)[8:])
+            reply = json.loads(canary.ask(write_frame(plan), CANARY_SECONDS)[8:])
         except WorkerTrouble as trouble:
             line = (canary.output.strip().splitlines() or ["it printed nothing"])[-1]
             raise IsolationError(f"the canary did not reply: {trouble}; {line}") from None
@@ -117,37 +117,34 @@ def measure_isolation(
     return Isolation(breaches, restrictions, missing, int(reply["count"]))
 
 
-class ProbeTargets:
-    """Files, a port and a socket that only the grader should be able to reach."""
+@contextmanager
+def probe_targets(needed: list[str], decoy: str, memory_mb: int) -> Iterator[dict]:
+    """Make files, a port and a socket that only the grader should be able to reach.
 
-    def __enter__(self):
-        self.folders = []
+    Args:
+        needed, decoy: see ``measure_isolation``.
+        memory_mb: that the canary may have.
+
+    Yields:
+        The plan of the canary: what to try to reach, and how much.
+    """
+    with ExitStack() as stack:
+        folders = []
         for place in (None, HOME):
-            try:
-                self.folders.append(tempfile.TemporaryDirectory(prefix=".vitedu-probe-", dir=place))
-            except OSError:
-                continue
-        for folder in self.folders:
-            Path(folder.name).chmod(0o755)
-            (Path(folder.name) / "grades.json").write_text("{}")
-        self.sockets = [socket.create_server(("127.0.0.1", 0))]
-        if sys.platform == "linux":  # a socket without a file
-            self.sockets.append(socket.socket(socket.AF_UNIX))
-            self.sockets[-1].bind("")
-            self.sockets[-1].listen()
-        return self
-
-    def __exit__(self, *_):
-        for each in self.sockets:
-            each.close()
-        for folder in self.folders:
-            folder.cleanup()
-
-    def plan(self, needed: list[str], decoy: str, memory_mb: int) -> dict:
-        """Return what the canary should try to reach; see ``measure_isolation``."""
-        folders = [folder.name for folder in self.folders]
-        names = [each.getsockname() for each in self.sockets]
+            with suppress(OSError):
+                folder = tempfile.TemporaryDirectory(prefix=".vitedu-probe-", dir=place)
+                folders.append(stack.enter_context(folder))
         files = [os.path.join(folder, "grades.json") for folder in folders]
+        for folder, file in zip(folders, files, strict=True):
+            os.chmod(folder, 0o755)
+            Path(file).write_text("{}")
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        nameless = []
+        if sys.platform == "linux":  # a socket without a file
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind("")
+            listener.listen()
+            nameless = [listener.getsockname().decode()]
         process = f"/proc/{os.getpid()}/"
         secrets = [process + name for name in ("environ", "maps", "mem", "cmdline")]
         targets = {
@@ -156,11 +153,11 @@ class ProbeTargets:
             "folders": [*folders, str(PACKAGE), HOME, os.getcwd(), "/"],
             "private": [*folders, HOME, "/", "/proc"],
             "references": [str(PACKAGE / f"{name}.py") for name in ("patches", "attention")],
-            "ports": [names[0][1]],
-            "sockets": [names[-1].decode() if sys.platform == "linux" else ""],
+            "ports": [server.getsockname()[1]],
+            "sockets": nameless,
             "needed": needed,
             "worthless": [*files, decoy],
             "changeable": [*files, decoy, *needed],
         }
         sizes = {"memory_mb": memory_mb, "many": MANY, "most": MOST}
-        return {"targets": targets, "parent": os.getpid(), **sizes}
+        yield {"targets": targets, "parent": os.getpid(), **sizes}
