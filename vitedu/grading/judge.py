@@ -403,7 +403,7 @@ def _judge_run(task: _Task, gathered, loaded: LoadResult, printed: str, earlier)
     marks = hashlib.sha256(repr(gathered.info).encode())
     for case in cases:
         if case.name in gathered.observations and not _runs_once(case):
-            marks.update(pack(*write_observation(gathered.observations[case.name])))
+            marks.update(pack(write_observation(gathered.observations[case.name])))
     digest = marks.hexdigest()
     for run in earlier:
         if run.digest == digest:

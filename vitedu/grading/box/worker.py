@@ -123,13 +123,11 @@ def warm_up() -> None:
         case = Case("warm_up", {"x": torch.arange(size) * 1.0}, outputs=("total", "x"))
         session = Session()
         session.answer = LocalAnswer(names["answer"])
-        session._look({"calls": [[1, []]]}, [])
+        session._look({"calls": [[1, []]]})
         cases = [replace(case, gradients=gradients), *second_call_cases([case])]
         cases += [replace(case, on_accelerator=True)]
-        written = [write_case(each, "warm_up") for each in cases]
-        data = [[each, len(tensors)] for each, tensors in written]
-        frame = pack({"cases": data, "seconds": 5.0}, [x for _, each in written for x in each])
-        pack(*session._observe_all(*unpack(frame)))
+        request = {"cases": [write_case(each, "warm_up") for each in cases], "seconds": 5.0}
+        pack(session._observe_all(unpack(pack(request))))
     _seed_generators(0)
     _python_kernels()
     with contextlib.suppress(ImportError):  # the first backward pass would import it
@@ -165,15 +163,14 @@ class Session:
         """Do what a frame asks and return the reply. Never raises."""
         nonce = None
         try:
-            request, tensors = unpack(frame, MAX_HEADER)
+            request = unpack(frame, MAX_HEADER)
             nonce = request["nonce"]
-            head, arrays = getattr(self, f"_{request['do']}")(request, tensors)
-            return pack({"nonce": nonce, "done": head}, arrays)
+            return pack({"nonce": nonce, "done": getattr(self, f"_{request['do']}")(request)})
         except BaseException as error:  # student code may raise anything, at any place
             kind = error.args[0] if isinstance(error, WireError) else type(error).__name__
             return pack({"nonce": nonce, "failed": str(kind)[:200]})
 
-    def _load(self, request: dict, tensors: list) -> tuple[dict, list]:
+    def _load(self, request: dict) -> dict:
         """Install the visible modules, run the answer with what it needs, keep the answer."""
         self.answer = None
         install(request["modules"])
@@ -213,39 +210,32 @@ class Session:
             failures=tuple(failures),
             printed=sink.head,
         )
-        return write_fields(loaded), []
+        return write_fields(loaded)
 
-    def _look(self, request: dict, tensors: list) -> tuple[dict, list]:
+    def _look(self, request: dict) -> dict:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
-        return write_fields(self.answer.info(calls)), []
+        return write_fields(self.answer.info(calls))
 
-    def _observe(self, request: dict, tensors: list) -> tuple[dict, list]:
-        self.forbidden_calls.clear()
-        case = read_case(request["case"], tensors)
-        seen = observe(self.answer.answer, case, request["seconds"])
-        seen.operations |= self.forbidden_calls
-        return write_observation(seen)
-
-    def _observe_all(self, request: dict, tensors: list) -> tuple[list, list]:
+    def _observe_all(self, request: dict) -> list[dict]:
         """Observe cases in turn; stop when time or room is used up, or a case ran out of time."""
-        heads: list[dict] = []
-        arrays: list[torch.Tensor] = []
-        start, first = time.monotonic(), 0
-        for data, count in request["cases"]:
+        replies: list[dict] = []
+        tensors: list[torch.Tensor] = []
+        start = time.monotonic()
+        for data in request["cases"]:
             seconds_left = request["seconds"] - (time.monotonic() - start)
-            if heads and (seconds_left < MIN_SECONDS or is_full(arrays)):
+            if replies and (seconds_left < MIN_SECONDS or is_full(tensors)):
                 break
-            case = {"case": data, "seconds": max(MIN_SECONDS, seconds_left)}
-            head, case_arrays = self._observe(case, tensors[first : first + count])
-            first += count
-            heads.append(head)
-            arrays += case_arrays
-            if head["error"] and head["error"]["kind"] in ("TimeUp", "KeyboardInterrupt"):
+            self.forbidden_calls.clear()
+            seen = observe(self.answer.answer, read_case(data), max(MIN_SECONDS, seconds_left))
+            seen.operations |= self.forbidden_calls
+            replies.append(write_observation(seen))
+            tensors += seen.tensors()
+            if seen.error and seen.error.kind in ("TimeUp", "KeyboardInterrupt"):
                 break
-        return heads, arrays
+        return replies
 
-    def _plain(self, request: dict, tensors: list) -> tuple[dict, list]:
-        return write_plain(self.answer.plain()), []
+    def _plain(self, request: dict) -> dict:
+        return write_plain(self.answer.plain())
 
     def _forbid(self, names: list[str]) -> None:
         """Replace forbidden kernels by functions that refuse, for all threads and ways of calling.

@@ -1,19 +1,21 @@
 """Frames: the format in which plain data and tensors are exchanged with an untrusted process.
 
-Role: ``pack`` and ``unpack`` for whole frames; ``messages`` says what is inside them. A frame has
-8 bytes (little endian) with the length of the rest, 4 bytes with the length of a JSON header, the
-header, and the bytes of the tensors one after the other. There is no pickle, no ``torch.load``, and
-nothing is executed. Whatever the bytes are, ``unpack`` returns plain data or raises ``WireError``.
-Imports the standard library, numpy and torch only.
+Role: ``pack`` and ``unpack``; ``messages`` says what is inside a frame. It has 8 bytes (little
+endian) with the length of the rest, 4 bytes with the length of a JSON text, the text, and the bytes
+of its tensors one after the other. In the text, a dict with the only key ``TENSOR`` stands for the
+next of them, and has its dtype and shape. There is no pickle, no ``torch.load``, and nothing is
+executed. Whatever the bytes are, ``unpack`` returns data or raises ``WireError``. Imports the
+standard library, numpy and torch only.
 """
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+TENSOR = "<tensor>"
 PREFIX = 8  # bytes with the length of the rest of a frame
 MAX_FRAME = 8 * 2**20  # bytes; a case and its observation have below 1 MB
 MAX_HEADER = 2**20  # bytes of JSON that a worker may send
@@ -42,27 +44,28 @@ class WireError(ValueError):
 # --- frames -------------------------------------------------------------------------------------
 
 
-def pack(header: Any, tensors: list[torch.Tensor] | tuple = ()) -> bytes:
+def pack(data: Any) -> bytes:
     """Make a frame, with its prefix.
 
     Args:
-        header: None, booleans, finite numbers, strings, lists and dicts of them.
-        tensors: dense, on the CPU.
+        data: None, booleans, finite numbers, strings, dense tensors on the CPU, lists and dicts.
 
     Raises:
         WireError: a frame cannot carry it.
     """
-    types, chunks = [], []
-    for tensor in tensors:
-        name = NAME_OF.get(tensor.dtype)
-        if name is None:
-            raise WireError(f"no frame carries a tensor of dtype {tensor.dtype}.")
-        types.append([name, list(tensor.shape)])
-        chunks.append(_to_bytes(tensor))
+    chunks = []
+
+    def write_tensor(tensor: Any) -> dict:
+        if not isinstance(tensor, torch.Tensor) or tensor.dtype not in NAME_OF:
+            raise TypeError(f"a {getattr(tensor, 'dtype', type(tensor))}")
+        flat = tensor.detach().contiguous().reshape(-1)
+        chunks.append(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+        return {TENSOR: [NAME_OF[tensor.dtype], list(tensor.shape)]}
+
     try:
-        text = json.dumps({"head": header, "tensors": types}, allow_nan=False).encode()
+        text = json.dumps(data, allow_nan=False, default=write_tensor).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise WireError(f"no frame carries this header: {error}") from None
+        raise WireError(f"no frame carries this: {error}") from None
     body = b"".join([len(text).to_bytes(4, "little"), text, *chunks])
     if len(body) > MAX_FRAME:
         raise WireError(f"a frame holds at most {MAX_FRAME} bytes (got {len(body)}).")
@@ -81,11 +84,11 @@ def length_of(prefix: bytes) -> int:
     return length
 
 
-def unpack(frame: bytes, max_header: int = MAX_HEADER) -> tuple[Any, list[torch.Tensor]]:
+def unpack(frame: bytes, max_header: int = MAX_HEADER) -> Any:
     """Read a frame, with its prefix.
 
     Returns:
-        (header, tensors): plain JSON data with finite numbers, and tensors with their own memory.
+        JSON data with finite numbers, and tensors with their own memory.
 
     Raises:
         WireError: anything is wrong with the frame.
@@ -95,30 +98,28 @@ def unpack(frame: bytes, max_header: int = MAX_HEADER) -> tuple[Any, list[torch.
     size, start = int.from_bytes(frame[PREFIX : PREFIX + 4], "little"), PREFIX + 4
     if size > max_header or start + size > len(frame):
         raise WireError(f"a header of {size} bytes does not fit (at most {max_header}).")
-    data = _parse(frame[start : start + size])
-    if not isinstance(data, dict) or set(data) != {"head", "tensors"}:
-        raise WireError("a header has the keys head and tensors.")
-    types = data["tensors"]
-    if not isinstance(types, list) or len(types) > MAX_TENSORS:
-        raise WireError(f"a frame lists at most {MAX_TENSORS} tensors.")
-    tensors, start = [], start + size
-    for item in types:
-        tensor, start = _read_tensor(item, frame, start)
-        tensors.append(tensor)
-    if start != len(frame):
-        raise WireError(f"{len(frame) - start} bytes belong to no tensor.")
-    return data["head"], tensors
+    end, count = start + size, 0
+
+    def read_dict(item: dict) -> Any:
+        nonlocal end, count
+        if item.keys() != {TENSOR}:
+            return item
+        count += 1
+        if count > MAX_TENSORS:
+            raise WireError(f"a frame lists at most {MAX_TENSORS} tensors.")
+        tensor, end = _read_tensor(item[TENSOR], frame, end)
+        return tensor
+
+    data = _parse(frame[start : start + size], read_dict)
+    if end != len(frame):
+        raise WireError(f"{len(frame) - end} bytes belong to no tensor.")
+    return data
 
 
 def is_full(tensors: Sequence[torch.Tensor]) -> bool:
     """Tell whether a frame with these tensors gets no further case."""
     size = sum(x.numel() * x.element_size() for x in tensors)
     return len(tensors) > FULL_TENSORS or size > FULL_BYTES
-
-
-def _to_bytes(tensor: torch.Tensor) -> bytes:
-    flat = tensor.detach().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
 
 
 def _read_tensor(item: Any, frame: bytes, start: int) -> tuple[torch.Tensor, int]:
@@ -143,11 +144,15 @@ def _read_tensor(item: Any, frame: bytes, start: int) -> tuple[torch.Tensor, int
     return torch.frombuffer(chunk, dtype=dtype).reshape(shape), start + length
 
 
-def _parse(text: bytes) -> Any:
+def _parse(text: bytes, read_dict: Callable[[dict], Any]) -> Any:
     """Parse JSON that may be hostile: limited numbers, depth and amount."""
     try:
         data = json.loads(
-            text.decode("utf-8"), parse_constant=_refuse, parse_int=_to_int, parse_float=_to_float
+            text.decode("utf-8"),
+            object_hook=read_dict,
+            parse_constant=_refuse,
+            parse_int=_to_int,
+            parse_float=_to_float,
         )
     except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError too
         raise WireError(f"the header cannot be read: {error}"[:200]) from None
