@@ -53,7 +53,7 @@ def pack(data: Any) -> bytes:
     Raises:
         WireError: a frame cannot carry it.
     """
-    chunks = []
+    chunks: list[bytes] = []
 
     def write_tensor(tensor: Any) -> dict:
         if not isinstance(tensor, torch.Tensor) or tensor.dtype not in NAME_OF:
