@@ -16,7 +16,7 @@ from vitedu.checks.errors import RaisedError
 from vitedu.checks.observation import Observation
 from vitedu.checks.replay import ReplayCache
 from vitedu.checks.settings import neutral_settings
-from vitedu.grading.transport.messages import read_observation, write_observation
+from vitedu.grading.transport.messages import read_fields, write_observation
 from vitedu.grading.transport.wire import DTYPES, WireError
 
 pytestmark = pytest.mark.bank
@@ -87,7 +87,7 @@ def forge(seen: Observation, chance: random.Random) -> Observation:
     forged.operations = frozenset(chance.sample(["narrowed", "aten.add", "made (1,)", "=x"], 2))
     forged.undecided = chance.random() < 0.5
     try:
-        return read_observation(*write_observation(forged))
+        return read_fields(Observation, write_observation(forged))
     except WireError:  # it does not even arrive
         return Observation(error=claim_error(chance))
 
@@ -125,16 +125,17 @@ def test_no_claim_breaks_the_judge_or_earns_points(exercise, monkeypatch):
 # what a worker may claim of every case: written over what crosses, or made of the tensors
 RAISED = {"kinds": [], "message": "", "location": None, "raised_by_student": True}
 RAISED["device_mismatch"] = ""
+NO_TENSORS = {"arrays": [], "draws": [], "gradients": []}
 CLAIMS = {
-    "a device that nobody can read": {"devices": [["output", "cuda"]], "tensors": []},
-    "no arrays": {"tensors": []},
+    "a device that nobody can read": {"devices": [["output", "cuda"]], **NO_TENSORS},
+    "no arrays": NO_TENSORS,
     "empty arrays": lambda t: t.flatten()[:0],
     "scalars": lambda t: torch.zeros(()),
     "many axes": lambda t: torch.zeros([1] * 16),
     "complex numbers": lambda t: t.to(torch.complex64),
     "NaN": lambda t: t * float("nan"),
     "a pass by exception": {"error": RAISED | {"kind": "ValueError", "kinds": ["ValueError"]}},
-    "undecided": {"undecided": True, "tensors": []},
+    "undecided": {"undecided": True, **NO_TENSORS},
     "not implemented": {"error": RAISED | {"kind": "NotImplementedError"}},
     "out of time": {"error": RAISED | {"kind": "TimeUp"}},
 }
@@ -145,10 +146,10 @@ def test_claims_about_all_cases_earn_less_than_half(exercise, monkeypatch):
     """Without the right values nothing that a worker says is worth much."""
 
     def claim(seen, claimed):
-        data, tensors = write_observation(seen)
+        data = write_observation(seen)
         if callable(claimed):
-            return read_observation(data, [claimed(t) for t in tensors])
-        return read_observation({**data, **claimed}, [] if "tensors" in claimed else tensors)
+            claimed = {n: [[key, claimed(t)] for key, t in data[n]] for n in NO_TENSORS}
+        return read_fields(Observation, {**data, **claimed})
 
     with neutral_settings():
         judge = make_judge(exercise, monkeypatch)

@@ -246,7 +246,7 @@ def test_what_is_left_of_the_budget_is_counted_outside(monkeypatch):
     def ask(frame, seconds):
         granted.append(round(seconds, 2))
         now[0] += 2.0
-        nonce = unpack(frame)[0]["nonce"]
+        nonce = unpack(frame)["nonce"]
         return pack({"nonce": nonce, "done": write_plain(PlainValue(3))})
 
     limits = Limits(worker_seconds=5.0)
@@ -327,12 +327,12 @@ def test_forbidden_kernels_are_gone_for_their_exercise_alone(box):
 DRAWS = f"""{UNRESTORED}
 before = w.write_observation
 def forged(seen):
-    data, tensors = before(seen)
+    data = before(seen)
     for place in PLACES:
         for limit in range(12):
             for words in ("so it is", "anew", "fair", "apart"):
                 data["facts"].append([place.format(limit), words])
-    return data, tensors
+    return data
 w.write_observation = forged
 """
 ONE_DRAW = """
@@ -351,8 +351,8 @@ def test_forged_draws_are_read_from_the_images(box):
     forging = DRAWS.replace("PLACES", repr(places)) + ONE_DRAW
     forged, plain = (grade(box, text, "random_crop_flip") for text in (forging, ONE_DRAW))
     assert forged.state == plain.state == "failed" and forged.points == plain.points
-    mark = 'data["is_read"] = True\n    return data, tensors'
-    marked = forging.replace("return data, tensors", mark)
+    mark = 'data["is_read"] = True\n    return data'
+    marked = forging.replace("return data", mark)
     assert grade(box, marked, "random_crop_flip").reason == "protocol"
 
 

@@ -14,10 +14,11 @@ from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.checker import find_checker
 from vitedu.checks.compare import run_reader
 from vitedu.checks.engine import judge_observations, observe_answer
+from vitedu.checks.observation import Observation
 from vitedu.checks.observe import observe
 from vitedu.checks.training import random_crop_flip_reader, random_draws_reader
 from vitedu.checks.values import ValueChecker
-from vitedu.grading.transport.messages import read_observation, write_observation
+from vitedu.grading.transport.messages import read_fields, write_observation
 
 pytestmark = pytest.mark.bank
 CHECKERS = {e.id: find_checker(e.id) for e in exercises.in_notebook("04_training")}
@@ -290,7 +291,7 @@ class AcrossTheWire(LocalAnswer):
     def observe_all(self, cases, seconds):
         """Exercise it, write down what was seen, and read that."""
         for seen in super().observe_all(cases, seconds):
-            yield read_observation(*write_observation(seen))
+            yield read_fields(Observation, write_observation(seen))
 
 
 @pytest.mark.parametrize("source", [LocalAnswer, AcrossTheWire], ids=["notebook", "grader"])

@@ -29,7 +29,7 @@ from vitedu.checks.limits import MAX_OUTPUT
 from vitedu.checks.observation import Observation
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
-from vitedu.grading.box.conversation import Worker
+from vitedu.grading.box.conversation import Worker, WorkerTrouble
 from vitedu.grading.box.isolation import Box
 from vitedu.grading.box.names import CLOSED_MODULES
 from vitedu.grading.box.package_view import earlier_exercises
@@ -61,7 +61,6 @@ class _Run:
     report: Report | None = None  # None: not gradable
     reason: str = ""  # a key of REASONS if not gradable
     detail: str = ""
-    headline: str = ""
     printed: str = ""
     is_last: bool = False  # another run would say the same or take too long, so none follows
     digest: str = ""  # of all observations that every run makes
@@ -160,7 +159,7 @@ def grade_answer(
         printed=final.printed,
         flags=flags,
         runs=sum(not result.is_read for result in results),
-        headline=final.headline or REASONS.get(final.reason, ""),
+        headline=REASONS.get(final.reason, ""),
         seconds=round(time.perf_counter() - start, 3),
     )
     if final.report is not None:
@@ -309,14 +308,14 @@ def _run_answer(
     except WireError as error:
         reason = "memory" if "MemoryError" in str(error) else "protocol"
         return _Run(reason=reason, detail=str(error)[:300], printed=_read_output(worker))
-    except Exception as error:  # a WorkerTrouble, or a fault of the grader
-        reason = getattr(error, "reason", "")
-        if reason not in REASONS:
-            raise
-        detail = clean(str(getattr(error, "detail", error)), 300)
-        is_last = reason == "timeout"
-        run = _Run(reason=reason, detail=detail, printed=_read_output(worker), is_last=is_last)
-        return replace(run, server_ended=getattr(error, "server_ended", False))
+    except WorkerTrouble as trouble:
+        return _Run(
+            reason=trouble.reason,
+            detail=clean(trouble.detail, 300),
+            printed=_read_output(worker),
+            is_last=trouble.reason == "timeout",
+            server_ended=trouble.server_ended,
+        )
     printed = loaded.printed or _read_output(worker)
     if not isinstance(checker, Checker):
         return _judge_value(checker, value, printed=printed, is_last=value.is_empty)
@@ -404,7 +403,7 @@ def _judge_run(task: _Task, gathered, loaded: LoadResult, printed: str, earlier)
     marks = hashlib.sha256(repr(gathered.info).encode())
     for case in cases:
         if case.name in gathered.observations and not _runs_once(case):
-            marks.update(pack(*write_observation(gathered.observations[case.name])))
+            marks.update(pack(write_observation(gathered.observations[case.name])))
     digest = marks.hexdigest()
     for run in earlier:
         if run.digest == digest:

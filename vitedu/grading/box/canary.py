@@ -101,34 +101,22 @@ def main(requests: int, replies: int) -> None:
             count += 1
             if works(eval, code, {**globals(), "it": it, "new": f"{it}-new"}):
                 results.setdefault(name, []).append(f"{text}, it = {it}")
-    results["needs"] = [path for path in plan["needed"] if not works(read, path)]
+    results["needs"] = [path for path in targets["needed"] if not works(read, path)]
     open_calls, num_calls = find_open_calls()
     results |= {"kernel": open_calls, "threads": start_threads(plan["many"])}
     reply = {name: "; ".join(found[: plan["most"]]) for name, found in results.items()}
-    send_reply(replies, {**reply, "count": count + num_calls + 1})
+    os.write(replies, write_frame({**reply, "count": count + num_calls + 1}))
     os.read(requests, 1)
-    send_reply(replies, {"memory": take_memory(plan["memory_mb"])})
+    os.write(replies, write_frame({"memory": take_memory(plan["memory_mb"])}))
 
 
 def list_targets(plan: dict) -> dict[str, list]:
-    """Give what each try is made with."""
-    process = f"/proc/{plan['parent']}/"
+    """Give what each try is made with: the grader's part, and what is tried everywhere."""
     others = sorted({plan["parent"], os.getppid()} - {os.getpid(), 0})
-    worthless = [*plan["files"], plan["decoy"]]
-    secrets = [process + name for name in ("environ", "maps", "mem", "cmdline")]
-    return {
+    return plan["targets"] | {
         "once": [0],
-        "readable": [*plan["files"], *secrets, "/etc/passwd", "/proc/self/maps"],
-        "links": [process + name for name in ("exe", "cwd", "root")],
-        "folders": [*plan["folders"], "/"],
-        "private": [*plan["private"], "/", "/proc"],
-        "references": plan["references"],
-        "ports": [plan["port"]],
-        "sockets": [plan["socket"]],
         "families": ["AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"],
         "places": ["/dev/shm", "/var/tmp", *sys.path],
-        "worthless": worthless,
-        "changeable": [*worthless, *plan["needed"]],
         "others": others,
         "processes": [*others, -1],
         "children": list(range(64)),
@@ -145,10 +133,10 @@ def works(action: Callable, *arguments) -> bool:
     return True
 
 
-def send_reply(fd: int, data: dict) -> None:
-    """Send one frame."""
+def write_frame(data: dict) -> bytes:
+    """Make a frame of plain data."""
     text = json.dumps(data).encode()
-    os.write(fd, len(text).to_bytes(8, "little") + text)
+    return len(text).to_bytes(8, "little") + text
 
 
 def read(path: str) -> None:

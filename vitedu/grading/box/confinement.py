@@ -20,6 +20,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from vitedu.grading.box import linux, seccomp
@@ -28,56 +29,46 @@ from vitedu.grading.box.limits import OUT_OF_MEMORY, Limits, count_user_threads,
 TASKS = {"worker": "vitedu.grading.box.worker", "canary": "vitedu.grading.box.canary"}
 
 
-class Steps:
-    """Restrictions that were applied, and those that this machine refused, with the reason."""
-
-    def __init__(self, applied: list[str], missing: dict[str, str]):
-        self.applied, self.missing = list(applied), dict(missing)
-
-    def attempt(self, name, action, *arguments) -> None:
-        """Apply one restriction."""
-        try:
-            action(*arguments)
-        except (OSError, AttributeError, ValueError) as error:
-            self.missing[name] = str(error)
-        else:
-            self.applied.append(name)
+def attempt(report: dict, name: str, action: Callable, *arguments) -> None:
+    """Apply one restriction; note in a report that it holds, or why this machine refused it."""
+    try:
+        action(*arguments)
+    except (OSError, AttributeError, ValueError) as error:
+        report["missing"][name] = str(error)
+    else:
+        report["restrictions"].append(name)
 
 
 def prepare(setup: dict) -> None:
     """Apply to this process what its workers inherit, and note in ``setup`` what they need."""
-    steps = Steps([], {})
+    report = setup["report"] = {"restrictions": [], "missing": {}}
     setup["mapped"] = mapped_bytes()
     setup["user_threads"] = 0 if setup["uid"] else count_user_threads()
     if sys.platform == "linux":
-        steps.attempt("dies first", Path("/proc/self/oom_score_adj").write_text, "1000")
-        steps.attempt("no new privileges", linux.prctl, linux.NO_NEW_PRIVILEGES, 1)
-        steps.attempt("landlock", hide_files, setup)
-    setup["applied"], setup["missing"] = steps.applied, steps.missing
+        attempt(report, "dies first", Path("/proc/self/oom_score_adj").write_text, "1000")
+        attempt(report, "no new privileges", linux.prctl, linux.NO_NEW_PRIVILEGES, 1)
+        attempt(report, "landlock", hide_files, setup)
 
 
 def become_worker(setup: dict, task: str, number: int, fds: list[int]) -> None:
     """Apply all restrictions, run the task, and end the process. Never returns."""
     requests, replies, output, status = fds
-    steps = Steps(setup["applied"], setup["missing"])
+    report = setup["report"]
     connect_streams(keep={requests, replies, status}, output=output)
     limits = Limits(**setup["limits"])
     accepted = limits.apply(mapped=setup["mapped"], user_threads=setup["user_threads"])
-    steps.applied.append("limits " + " ".join(sorted(accepted)))
+    report["restrictions"].append("limits " + " ".join(sorted(accepted)))
     if setup["uid"]:
-        steps.attempt("own user", change_user, setup["uid"], number, setup["is_private"])
+        attempt(report, "own user", change_user, setup["uid"], number)
     if sys.platform == "linux":
-        steps.attempt("no capabilities", linux.drop_capabilities)
-        steps.attempt("not to be traced", linux.prctl, linux.DUMPABLE, 0)
-        steps.attempt("dies with its parent", linux.prctl, linux.DEATH_SIGNAL, signal.SIGKILL)
-        if "landlock" in steps.applied:
-            steps.attempt("own scope", separate_from_others, setup["newest_landlock"])
+        attempt(report, "no capabilities", linux.drop_capabilities)
+        attempt(report, "not to be traced", linux.prctl, linux.DUMPABLE, 0)
+        attempt(report, "dies with its parent", linux.prctl, linux.DEATH_SIGNAL, signal.SIGKILL)
     leave_and_reseed(setup["empty"])
     if sys.platform == "linux":  # last, because it refuses most of the other steps
-        steps.attempt("seccomp", seccomp.install)
+        attempt(report, "seccomp", seccomp.install)
     module = importlib.import_module(TASKS[task])
-    report = {"restrictions": steps.applied, "missing": steps.missing, "cpu": time.process_time()}
-    write_status(status, report)
+    write_status(status, report | {"cpu": time.process_time()})
     os.close(status)
     code = 1
     try:
@@ -106,19 +97,19 @@ def connect_streams(*, keep: set[int], output: int) -> None:
     os.closerange(start, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def change_user(first: int, number: int, is_private: bool) -> None:
-    """Become a user of its own, which owns nothing and whose threads are counted alone.
+def change_user(first: int, number: int) -> None:
+    """Become a user of its own, whose threads are counted alone.
+
+    Often only root can read this Python. So root's name stays for access to files, without root's
+    rights, and Landlock decides which.
 
     Args:
         first: the first of the workers' users, and their group.
         number: of the user.
-        is_private: only root can read this Python. Then root's name stays for access to files, and
-            Landlock alone decides which.
     """
-    uid, other = first + number, 0 if is_private else first + number
     os.setgroups([])
     os.setresgid(first, first, first)
-    os.setresuid(uid, other, other)
+    os.setresuid(first + number, 0, 0)
 
 
 def hide_files(setup: dict) -> None:
@@ -126,20 +117,13 @@ def hide_files(setup: dict) -> None:
 
     Python lists a folder again after a change, and finds no module in one that it cannot list.
     """
-    rules = linux.Landlock(newest=setup["newest_landlock"])
     read = linux.READ_FILE | linux.READ_FOLDER
+    allowed = dict.fromkeys(setup["listed_folders"], linux.READ_FOLDER)
     # no other device can be written: /dev/zero would be memory that no limit counts
     for path in [*setup["visible_paths"], "/dev/zero", "/dev/urandom", "/dev/random"]:
-        rules.allow(path, read)
-    for path in setup["listed_folders"]:
-        rules.allow(path, linux.READ_FOLDER)
-    rules.allow(os.devnull, read | linux.WRITE_FILE | linux.TRUNCATE)
-    rules.enforce()
-
-
-def separate_from_others(newest: int) -> None:
-    """Let Landlock keep this worker from tracing and signalling the fork server and its workers."""
-    linux.Landlock(linux.MAKING, linux.SCOPES, newest).enforce()
+        allowed[path] = read
+    allowed[os.devnull] = read | linux.WRITE_FILE | linux.TRUNCATE
+    linux.restrict_files(allowed, setup["newest_landlock"])
 
 
 def leave_and_reseed(folder: str) -> None:

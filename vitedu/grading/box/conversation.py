@@ -11,7 +11,7 @@ import select
 import signal
 import socket
 import time
-from pathlib import Path
+from contextlib import suppress
 
 from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
 
@@ -55,14 +55,15 @@ class Worker:
         self.missing: dict[str, str] = {}
         self.cpu = 0.0
         self.has_survivors = self.is_abandoned = False
-        self._status_bytes = b""  # bytes read from the status socket
+        self._status_line = b""  # the beginning of a message on the status socket
+        self._start: dict | None = None  # the message how it started
         self._end: dict | None = None  # the message how it ended
+        self._rest = memoryview(b"")  # what is left to send
         self._reply = bytearray()
         self._output = bytearray()
         self._excess = 0
         self._pipes = {"request", "reply", "output", "status"}
         self._is_closed = False
-        self._kills_before = count_machine_kills()
         self._trouble: WorkerTrouble | None = None
 
     def __enter__(self):
@@ -77,22 +78,25 @@ class Worker:
         text = self._output.decode("utf-8", "replace")
         return text + (f"\n[{self._excess} more bytes]" if self._excess else "")
 
-    def read_status(self, seconds: float) -> dict:
-        """Wait for the next line about this worker from the fork server.
+    def wait_for_start(self, seconds: float) -> None:
+        """Wait until the worker says which restrictions it has.
 
         Raises:
             WorkerTrouble: with reason ``grader``, because no answer has run yet.
         """
         deadline = time.monotonic() + seconds
-        while b"\n" not in self._status_bytes:
+        while not self._start and not self._end:
             seconds_left = deadline - time.monotonic()
             if "status" not in self._pipes:
                 raise WorkerTrouble("grader", "the preloaded process has ended.")
             if seconds_left <= 0:
                 raise WorkerTrouble("grader", f"no worker started within {seconds:g} s.")
-            self._exchange(seconds_left, b"")
-        line, _, self._status_bytes = self._status_bytes.partition(b"\n")
-        return json.loads(line)
+            self._exchange(seconds_left)
+        start = self._start or self._end or {}
+        if "restrictions" not in start:
+            raise WorkerTrouble("grader", f"no worker could be started: {start}")
+        self.restrictions, self.missing = start["restrictions"], start["missing"]
+        self.cpu = start["cpu"]
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
         """Send one frame and wait for the reply.
@@ -111,62 +115,61 @@ class Worker:
         if self._trouble:
             raise self._trouble
         try:
-            return self._ask(frame, time.monotonic() + seconds, seconds)
+            return self._ask(frame, seconds)
         except WorkerTrouble as trouble:
             self._trouble = trouble
             self.close()
             raise
 
-    def _ask(self, frame: bytes, deadline: float, seconds: float) -> bytes:
-        rest = memoryview(frame)
-        self._exchange(0, b"")
+    def _ask(self, frame: bytes, seconds: float) -> bytes:
+        deadline = time.monotonic() + seconds
+        self._exchange(0)
         if self._reply:
             raise WorkerTrouble("protocol", "the worker spoke before it was asked.")
-        while True:
-            reply = self._take_reply()
-            if reply is not None:
-                if rest:
-                    raise WorkerTrouble("protocol", "the worker replied before it had read all.")
-                self._exchange(0, b"")  # read what it printed last
-                return reply
-            if self._end is not None or "status" not in self._pipes:
+        self._rest = memoryview(frame)
+        while self._reply_length() != len(self._reply):
+            if self._has_ended:
                 self._drain()
-                if (reply := self._take_reply()) is not None and not rest:
-                    return reply
-                raise self._explain_end()
-            if "reply" not in self._pipes or (rest and "request" not in self._pipes):
+                if self._reply_length() != len(self._reply):
+                    raise self._explain_end()
+            elif "reply" not in self._pipes or (self._rest and "request" not in self._pipes):
                 self._wait_for_end()
-                if self._end is not None or "status" not in self._pipes:
-                    continue
-                raise WorkerTrouble("protocol", "the worker closed its pipe and went on.")
-            seconds_left = deadline - time.monotonic()
-            if seconds_left <= 0:
-                unread = "" if not rest else f"; {len(rest)} of {len(frame)} bytes were never read"
-                raise WorkerTrouble("timeout", f"no reply within {seconds:g} s{unread}.")
-            rest = self._exchange(seconds_left, rest)
-
-    def _exchange(self, seconds: float, rest):
-        """Read and write once, waiting at most ``seconds``; return what is left to send."""
-        poll = select.poll()
-        names = {self.fds[name]: name for name in self._pipes if name in self.fds}
-        for fd, name in names.items():
-            if name == "request":
-                if len(rest):
-                    poll.register(fd, select.POLLOUT)
+                if not self._has_ended:
+                    raise WorkerTrouble("protocol", "the worker closed its pipe and went on.")
+            elif time.monotonic() < deadline:
+                self._exchange(deadline - time.monotonic())
             else:
+                words = f"no reply within {seconds:g} s"
+                if self._rest:
+                    words += f"; {len(self._rest)} of {len(frame)} bytes were never read"
+                raise WorkerTrouble("timeout", f"{words}.")
+        if self._rest:
+            raise WorkerTrouble("protocol", "the worker replied before it had read all.")
+        reply, self._reply = bytes(self._reply), bytearray()
+        self._exchange(0)  # read what it printed last
+        return reply
+
+    def _exchange(self, seconds: float) -> bool:
+        """Read and write once, waiting at most ``seconds``; tell whether a pipe was ready."""
+        poll, names = select.poll(), {self.fds[name]: name for name in self._pipes}
+        for fd, name in names.items():
+            if name != "request":
                 poll.register(fd, select.POLLIN)
-        for fd, _ in poll.poll(seconds * 1000):
+            elif self._rest:
+                poll.register(fd, select.POLLOUT)
+        ready = poll.poll(max(0.0, seconds) * 1000)
+        for fd, _ in ready:
             name = names[fd]
             try:
                 if name == "request":
-                    rest = rest[os.write(fd, rest[:CHUNK]) :]
+                    self._rest = self._rest[os.write(fd, self._rest[:CHUNK]) :]
                 else:
                     self._store(name, os.read(fd, CHUNK))
             except BlockingIOError:
                 continue
             except OSError:  # the other end is closed
                 self._pipes.discard(name)
-        return rest
+        return bool(ready)
 
     def _store(self, name: str, data: bytes) -> None:
         if not data:
@@ -179,10 +182,12 @@ class Worker:
             self._reply += data
             self._reply_length()
         else:
-            self._status_bytes += data
-            for line in self._status_bytes.splitlines():
-                if line.startswith(b'{"ended"') and line.endswith(b"}"):
-                    self._end = json.loads(line)
+            *lines, self._status_line = (self._status_line + data).split(b"\n")
+            for message in map(json.loads, lines):
+                if "ended" in message:
+                    self._end = message
+                else:
+                    self._start = message
 
     def _reply_length(self) -> int | None:
         """Return the length of the whole reply; None until its prefix has arrived.
@@ -200,39 +205,34 @@ class Worker:
             raise WorkerTrouble("protocol", f"more than the announced {length - PREFIX} bytes.")
         return length
 
-    def _take_reply(self) -> bytes | None:
-        if self._reply_length() != len(self._reply):
-            return None
-        reply, self._reply = bytes(self._reply), bytearray()
-        return reply
+    @property
+    def _has_ended(self) -> bool:
+        return self._end is not None or "status" not in self._pipes
 
     def _drain(self) -> None:
-        """Read what is left in the pipes of a dead worker."""
+        """Read what is left in the pipes of a dead worker; a process it left may still write."""
         for _ in range(64):
-            before = len(self._reply), len(self._output), self._excess
-            self._exchange(0, b"")
-            if before == (len(self._reply), len(self._output), self._excess):
+            if not self._exchange(0):
                 return
 
     def _wait_for_end(self) -> None:
         deadline = time.monotonic() + GRACE
-        while self._end is None and "status" in self._pipes and time.monotonic() < deadline:
-            self._exchange(deadline - time.monotonic(), b"")
+        while not self._has_ended and time.monotonic() < deadline:
+            self._exchange(deadline - time.monotonic())
 
     def _explain_end(self) -> WorkerTrouble:
         if self._end is None or self.is_abandoned:
             words = "the preloaded process ended, and its workers with it."
             return WorkerTrouble("grader", words, server_ended=True)
         code, cpu, limits = self._end["ended"], self._end["cpu"] - self.cpu, self.limits
-        killed_for_memory = False
-        if code == -signal.SIGKILL and cpu < limits.cpu_seconds - 0.5:
-            killed_for_memory = count_machine_kills() > self._kills_before
-        if code == OUT_OF_MEMORY or killed_for_memory:
+        if code == OUT_OF_MEMORY:
             return WorkerTrouble("memory", f"more than {limits.memory_mb} MB were asked for.")
         if code == -signal.SIGXCPU or (code < 0 and cpu >= limits.cpu_seconds - 0.5):
             return WorkerTrouble("timeout", f"it computed for {cpu:.0f} s.")
         if code < 0:
-            return WorkerTrouble("crashed", f"the process was ended by {signal_name(-code)}.")
+            name = {each: each.name for each in signal.Signals}.get(-code, f"signal {-code}")
+            why = "; this machine may lack memory" if code == -signal.SIGKILL else ""
+            return WorkerTrouble("crashed", f"the process was ended by {name}{why}.")
         return WorkerTrouble("crashed", f"the process ended itself with status {code}.")
 
     def close(self) -> None:
@@ -240,45 +240,21 @@ class Worker:
         if self._is_closed:
             return
         self._is_closed = True
-        if self._trouble is None:
-            self._trouble = WorkerTrouble("grader", "this worker is closed.")
-        try:
+        self._trouble = self._trouble or WorkerTrouble("grader", "this worker is closed.")
+        self._pipes.discard("request")
+        with suppress(OSError):
             self.status.send(b"k")
-        except OSError:
-            pass
-        try:
+        with suppress(WorkerTrouble):  # its last reply was too long
             self._wait_for_end()
-            self._drain_until_closed()
-        except WorkerTrouble:
-            pass  # its last reply was too long
+            # read until both pipes are closed; if they stay open, some process still holds them
+            deadline = time.monotonic() + 0.5
+            self._pipes.discard("status")
+            while self._pipes and time.monotonic() < deadline:
+                self._reply.clear()
+                self._exchange(0.05)
+            self.has_survivors = bool(self._pipes)
         self.status.close()
         for name, fd in self.fds.items():
             if name != "status":
                 os.close(fd)
         self._registry.discard(self)
-
-    def _drain_until_closed(self) -> None:
-        """Read until both pipes are closed. If they stay open, some process still holds them."""
-        deadline = time.monotonic() + 0.5
-        self._pipes -= {"request", "status"}
-        while self._pipes and time.monotonic() < deadline:
-            self._reply.clear()
-            self._exchange(0.05, b"")
-        self.has_survivors = bool(self._pipes)
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal, such as ``SIGSEGV``."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def count_machine_kills() -> int:
-    """Count the processes that this machine has killed because memory ran out, since it started."""
-    try:
-        lines = Path("/proc/vmstat").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

@@ -18,7 +18,6 @@ import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from errno import ENOSPC, EROFS
 from functools import partial
@@ -29,6 +28,7 @@ from vitedu.grading.box.fork_server import receive, send
 from vitedu.grading.box.launch import USERS, plan_launch
 from vitedu.grading.box.levels import PACKAGE, Isolation, IsolationError, measure_isolation
 from vitedu.grading.box.limits import Limits
+from vitedu.grading.box.package_view import base_files
 
 # modules of this folder that are needed inside the box
 BOX_MODULES = ("canary", "confinement", "limits", "linux", "fork_server", "seccomp")
@@ -51,7 +51,9 @@ class Box:
         IsolationError: no worker starts on this machine, and why.
     """
 
-    def __init__(self, limits: Limits, files: dict[str, str], *, other: "Box | None" = None):
+    def __init__(
+        self, limits: Limits, files: dict[str, str], *, isolation: Isolation | None = None
+    ):
         self.limits, self._files = limits, files
         self.events: list[str] = []
         self._lock = threading.RLock()
@@ -63,10 +65,8 @@ class Box:
         )
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
-        first = random.SystemRandom().randrange(USERS[1])
         # decides a worker's user; consecutive workers have different ones
-        self._numbers: Iterator[int] = other._numbers if other else itertools.count(first)
-        self._launches = 0
+        self._numbers = itertools.count(random.SystemRandom().randrange(USERS[1]))
         self._is_closed = False
         self._workers: set[Worker] = set()
         remove_stale_folders(Path(self._folder.name).parent)
@@ -78,10 +78,8 @@ class Box:
             self._plan = plan_launch(limits, folder / "view", folder / "empty")
             self._launch()
             start, decoy = partial(self._fork_worker, "canary"), str(folder / "view" / DECOY)
-            self.isolation: Isolation = (
-                other.isolation
-                if other
-                else measure_isolation(start, limits, self._plan.required, decoy)
+            self.isolation = isolation or measure_isolation(
+                start, limits, self._plan.required, decoy
             )
         except BaseException as error:
             self.close()
@@ -103,20 +101,17 @@ class Box:
         """Start a fresh worker.
 
         Raises:
-            WorkerTrouble: with reason ``grader``, if even a new fork server starts none.
+            WorkerTrouble: with reason ``grader``, if none can be started.
         """
-        for attempts_left in (2, 1, 0):
-            launches = self._launches
-            try:
-                worker = self._fork_worker("worker")
-                break
-            except WorkerTrouble as trouble:
-                if not attempts_left or self._is_closed:
-                    raise
-                with self._lock:  # unless another thread has already restarted it
-                    dead = self._process is None or self._process.poll() is not None
-                    if launches == self._launches and (dead or attempts_left == 1):
-                        self._relaunch(trouble.detail)
+        with self._lock:
+            has_ended = self._process is None or self._process.poll() is not None
+            if has_ended and not self._is_closed:
+                self.events.append("the preloaded process has ended and was started again")
+                try:
+                    self._launch()
+                except (IsolationError, OSError) as error:
+                    raise WorkerTrouble("grader", f"it cannot be started again: {error}") from error
+            worker = self._fork_worker("worker")
         missing = set(self.isolation.restrictions) - set(worker.restrictions)
         if missing:
             worker.close()
@@ -132,7 +127,7 @@ class Box:
             IsolationError: it cannot be opened.
         """
         self.events.append("an answer is run again by a preloaded process of its own")
-        return type(self)(self.limits, self._files, other=self)
+        return type(self)(self.limits, self._files, isolation=self.isolation)
 
     def close(self) -> None:
         """End the fork server with all its workers, and remove its folder."""
@@ -146,16 +141,8 @@ class Box:
 
     # --- the fork server ------------------------------------------------------------------------
 
-    def _relaunch(self, why: str) -> None:
-        self.events.append(f"the preloaded process was started again: {why}")
-        try:
-            self._launch()
-        except (IsolationError, OSError) as error:
-            raise WorkerTrouble("grader", f"it cannot be started again: {error}") from error
-
     def _launch(self) -> None:
         self._stop()
-        self._launches += 1
         control, child_end = socket.socketpair()
         messages = Path(self._folder.name) / "messages.txt"
 
@@ -222,15 +209,11 @@ class Box:
                     for fd in child_fds:
                         os.close(fd)
                 # without preloading, the worker is a new Python that has to load torch first
-                status = worker.read_status(START_SECONDS if setup["forks"] else LOAD_SECONDS)
-                if "restrictions" not in status:
-                    raise WorkerTrouble("grader", f"no worker could be started: {status}")
+                worker.wait_for_start(START_SECONDS if setup["forks"] else LOAD_SECONDS)
             except (OSError, WorkerTrouble) as error:
                 worker.close()
                 detail = getattr(error, "detail", f"the preloaded process has ended: {error}")
                 raise WorkerTrouble("grader", detail) from error
-        worker.restrictions, worker.missing = status["restrictions"], status["missing"]
-        worker.cpu = status["cpu"]
         return worker
 
     def _connect_worker(self) -> tuple[Worker, list[int]]:
@@ -264,11 +247,7 @@ def open_box(
     Raises:
         IsolationError: no box can be opened; the message has the remedy.
     """
-    if files is None:
-        from vitedu.grading.box import package_view
-
-        files = package_view.base_files()
-    box = Box(limits or Limits(), files)
+    box = Box(limits or Limits(), base_files() if files is None else files)
     if box.level != "none" or allow_unsafe:
         return box
     box.close()
@@ -291,7 +270,7 @@ def make_empty_folder(folder: Path) -> None:
 
 
 def write_view(folder: Path, files: dict[str, str]) -> None:
-    """Write the package's files for the box into a folder, readable by everyone."""
+    """Write the package's files for the box into a folder."""
     names = [f"grading/box/{name}.py" for name in BOX_MODULES]
     texts = {
         DECOY: "",
@@ -302,8 +281,6 @@ def write_view(folder: Path, files: dict[str, str]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-    for path in [folder, *folder.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def remove_stale_folders(folder: Path) -> None:

@@ -7,7 +7,6 @@ out what that is worth on this machine.
 import json
 import os
 import site
-import stat
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -84,7 +83,6 @@ def plan_launch(limits: Limits, view: Path, empty: Path) -> LaunchPlan:
         "limits": asdict(limits),
         "forks": sys.platform == "linux",  # on other systems the libraries do not survive a fork
         "uid": USERS[0] if os.geteuid() == 0 else 0,
-        "is_private": any(map(find_private_part, [*required, str(view)])),
         "empty": str(empty),
         "hidden_libraries": SOLUTION_LIBRARIES,
         "visible_paths": [str(view), str(empty), *visible],
@@ -107,24 +105,18 @@ def library_folders() -> list[str]:
     return folders
 
 
-def find_hidden(readable: list[str]) -> list[str]:
-    """List copies of this package and libraries with answers inside folders of packages."""
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    paths = []
-    for path in readable:
-        for folder in (path, f"{path}/{version}/site-packages", f"{path}/python3/dist-packages"):
-            for pattern in (*[f"{name}*" for name in OWN_PACKAGES], *SOLUTION_LIBRARIES):
-                paths += [str(entry) for entry in Path(folder).glob(pattern)]
-    return sorted(set(paths))
-
-
 def find_visible(readable: list[str]) -> tuple[list[str], list[str]]:
-    """List what together covers everything except the hidden paths; Landlock can only allow.
+    """List what covers everything except copies of this package and libraries with answers.
+
+    Landlock can only allow, so a folder with such an entry is replaced by its other entries.
 
     Returns:
         (paths that can be read, folders with hidden paths in them, which can only be listed)
     """
-    hidden = {Path(path) for path in find_hidden(readable)}
+    inner = ("", f"python{sys.version_info[0]}.{sys.version_info[1]}/site-packages")
+    places = [Path(path, name) for path in readable for name in (*inner, "python3/dist-packages")]
+    patterns = (*[f"{name}*" for name in OWN_PACKAGES], *SOLUTION_LIBRARIES)
+    hidden = {path for place in places for pattern in patterns for path in place.glob(pattern)}
     paths, folders, todo = [], [], [Path(path) for path in readable]
     while todo:
         path = todo.pop()
@@ -136,13 +128,3 @@ def find_visible(readable: list[str]) -> tuple[list[str], list[str]]:
         else:
             paths.append(str(path))
     return sorted(paths), sorted(folders)
-
-
-def find_private_part(path: str) -> str:
-    """Return the first part of a path that other users cannot enter or read, or ""."""
-    path = os.path.realpath(path)
-    for part in [*reversed(Path(path).parents), Path(path)]:
-        mode = part.stat().st_mode
-        if not mode & (stat.S_IXOTH if part.is_dir() else stat.S_IROTH):
-            return str(part)
-    return ""

@@ -13,10 +13,12 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from vitedu.grading.box.canary import write_frame
 from vitedu.grading.box.conversation import Worker, WorkerTrouble
 from vitedu.grading.box.limits import Limits
 
@@ -94,81 +96,68 @@ def measure_isolation(
         IsolationError: a worker cannot read a needed file, or the canary does not reply.
         WorkerTrouble: no worker could be started.
     """
-    with ProbeTargets() as targets, start() as canary:
-        plan = {**targets.plan(), "needed": needed, "decoy": decoy}
-        plan["memory_mb"] = limits.memory_mb
+    with probe_targets(needed, decoy, limits.memory_mb) as plan, start() as canary:
         try:
-            reply = read_frame(canary.ask(write_frame(plan), CANARY_SECONDS))
+            reply = json.loads(canary.ask(write_frame(plan), CANARY_SECONDS)[8:])
         except WorkerTrouble as trouble:
             line = (canary.output.strip().splitlines() or ["it printed nothing"])[-1]
             raise IsolationError(f"the canary did not reply: {trouble}; {line}") from None
         try:
-            reply |= read_frame(canary.ask(b"!", CANARY_SECONDS))
+            reply |= json.loads(canary.ask(b"!", CANARY_SECONDS)[8:])
         except WorkerTrouble as trouble:  # the memory limit killed it, as it should
-            if trouble.reason != "memory":
+            if trouble.reason != "memory" and "SIGKILL" not in trouble.detail:
                 raise
         canary.close()
         if canary.has_survivors and not reply.get("children"):
             reply["children"] = "one survives"
         restrictions, missing = tuple(canary.restrictions), dict(canary.missing)
     if unreadable := reply.pop("needs", ""):
-        raise IsolationError(
-            f"{unreadable} cannot be read by the user that answers run as; open it with: "
-            f"chmod -R o+rX {sys.base_prefix} {sys.prefix}"
-        )
+        raise IsolationError(f"{unreadable} cannot be read where answers run.")
     breaches = {name: reply[name] for name in BREACHES if reply.get(name)}
     return Isolation(breaches, restrictions, missing, int(reply["count"]))
 
 
-class ProbeTargets:
-    """Files, a port and a socket that only the grader should be able to reach."""
+@contextmanager
+def probe_targets(needed: list[str], decoy: str, memory_mb: int) -> Iterator[dict]:
+    """Make files, a port and a socket that only the grader should be able to reach.
 
-    def __enter__(self):
-        self.folders = []
+    Args:
+        needed, decoy: see ``measure_isolation``.
+        memory_mb: that the canary may have.
+
+    Yields:
+        The plan of the canary: what to try to reach, and how much.
+    """
+    with ExitStack() as stack:
+        folders = []
         for place in (None, HOME):
-            try:
-                self.folders.append(tempfile.TemporaryDirectory(prefix=".vitedu-probe-", dir=place))
-            except OSError:
-                continue
-        for folder in self.folders:
-            Path(folder.name).chmod(0o755)
-            (Path(folder.name) / "grades.json").write_text("{}")
-        self.sockets = [socket.create_server(("127.0.0.1", 0))]
+            with suppress(OSError):
+                folder = tempfile.TemporaryDirectory(prefix=".vitedu-probe-", dir=place)
+                folders.append(stack.enter_context(folder))
+        files = [os.path.join(folder, "grades.json") for folder in folders]
+        for folder, file in zip(folders, files, strict=True):
+            os.chmod(folder, 0o755)
+            Path(file).write_text("{}")
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        nameless = []
         if sys.platform == "linux":  # a socket without a file
-            self.sockets.append(socket.socket(socket.AF_UNIX))
-            self.sockets[-1].bind("")
-            self.sockets[-1].listen()
-        return self
-
-    def __exit__(self, *_):
-        for each in self.sockets:
-            each.close()
-        for folder in self.folders:
-            folder.cleanup()
-
-    def plan(self) -> dict:
-        """Return what the canary should try to reach."""
-        folders = [folder.name for folder in self.folders]
-        names = [each.getsockname() for each in self.sockets]
-        return {
-            "files": [os.path.join(folder, "grades.json") for folder in folders],
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind("")
+            listener.listen()
+            nameless = [listener.getsockname().decode()]
+        process = f"/proc/{os.getpid()}/"
+        secrets = [process + name for name in ("environ", "maps", "mem", "cmdline")]
+        targets = {
+            "readable": [*files, *secrets, "/etc/passwd", "/proc/self/maps"],
+            "links": [process + name for name in ("exe", "cwd", "root")],
+            "folders": [*folders, str(PACKAGE), HOME, os.getcwd(), "/"],
+            "private": [*folders, HOME, "/", "/proc"],
             "references": [str(PACKAGE / f"{name}.py") for name in ("patches", "attention")],
-            "port": names[0][1],
-            "socket": names[-1].decode() if sys.platform == "linux" else "",
-            "private": [*folders, HOME],
-            "folders": [*folders, str(PACKAGE), HOME, os.getcwd()],
-            "parent": os.getpid(),
-            "many": MANY,
-            "most": MOST,
+            "ports": [server.getsockname()[1]],
+            "sockets": nameless,
+            "needed": needed,
+            "worthless": [*files, decoy],
+            "changeable": [*files, decoy, *needed],
         }
-
-
-def write_frame(data: dict) -> bytes:
-    """Make a frame of plain data."""
-    text = json.dumps(data).encode()
-    return len(text).to_bytes(8, "little") + text
-
-
-def read_frame(data: bytes) -> dict:
-    """Read a frame of plain data."""
-    return json.loads(data[8:])
+        sizes = {"memory_mb": memory_mb, "many": MANY, "most": MOST}
+        yield {"targets": targets, "parent": os.getpid(), **sizes}

@@ -11,15 +11,13 @@ import functools
 import os
 import struct
 
-DEATH_SIGNAL, DUMPABLE, DROP_FROM_BOUND, NO_NEW_PRIVILEGES = 1, 4, 24, 38  # options of prctl
+DEATH_SIGNAL, DUMPABLE, NO_NEW_PRIVILEGES = 1, 4, 38  # options of prctl
 COLLAPSE = 25  # advice of madvise: use huge pages, at once
 
 # Landlock: kinds of access
 WRITE_FILE, READ_FILE, READ_FOLDER, TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 14
-MAKING = 0x1FF0  # removing and making files of all kinds
-# version of Landlock -> the kinds of access that it adds (files and folders, TCP, scopes)
+# version of Landlock -> the kinds of access to files and folders that it adds
 FILE_ACCESSES = {1: (1 << 13) - 1, 2: 1 << 13, 3: TRUNCATE, 5: 1 << 15}
-TCP, SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals to processes outside
 ONE_FILE = 1 | WRITE_FILE | READ_FILE | TRUNCATE | 1 << 15  # what a rule for one file may allow
 NEWEST_LANDLOCK = 6
 
@@ -84,52 +82,34 @@ def prctl(option: int, value: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability for good."""
-    for capability in range(64):
-        try:
-            prctl(DROP_FROM_BOUND, capability)
-        except OSError:  # past the last capability, or there is none to drop
-            break
+    """Give up every capability; only another program could have one again."""
     header = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
     call("capset", header, bytes(24))
 
 
-class Landlock:
-    """Rules for what may be read and written. All other access of the handled kinds is refused.
+def restrict_files(allowed: dict[str, int], newest: int) -> None:
+    """Let Landlock refuse all access to files except what is allowed, for good.
+
+    ``NO_NEW_PRIVILEGES`` must be set before.
 
     Args:
-        handled: kinds of access to files; those that this kernel does not know are left out.
-        scopes: what is refused outside of this process and those that it forks.
+        allowed: path -> kinds of access below it. A path that does not exist is ignored.
         newest: the newest version to use, to try what older kernels refuse.
 
     Raises:
         OSError: this kernel has no Landlock.
     """
-
-    def __init__(self, handled: int = -1, scopes: int = 0, newest: int = NEWEST_LANDLOCK):
-        self.version = min(newest, system_call(444, None, 0, 1))
-        known = sum(bits for version, bits in FILE_ACCESSES.items() if version <= self.version)
-        self.accesses = handled & known
-        words = [self.accesses]
-        words += [TCP] if self.version >= 4 else []
-        words += [scopes] if self.version >= 6 else []
-        ruleset = struct.pack(f"={len(words)}Q", *words)
-        self.fd = system_call(444, ruleset, len(ruleset), 0)
-
-    def allow(self, path: str, accesses: int) -> None:
-        """Allow accesses below a path; ignore a path that does not exist."""
+    version = min(newest, system_call(444, None, 0, 1))
+    known = sum(bits for number, bits in FILE_ACCESSES.items() if number <= version)
+    rules = system_call(444, struct.pack("=Q", known), 8, 0)
+    for path, accesses in allowed.items():
         try:
             place = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
         except OSError:
-            return
-        try:
-            if not os.path.isdir(path):
-                accesses &= ONE_FILE
-            system_call(445, self.fd, 1, struct.pack("=Qi", accesses & self.accesses, place), 0)
-        finally:
-            os.close(place)
-
-    def enforce(self) -> None:
-        """Apply the rules to this process for good. ``NO_NEW_PRIVILEGES`` must be set before."""
-        system_call(446, self.fd, 0)
-        os.close(self.fd)
+            continue
+        if not os.path.isdir(path):
+            accesses &= ONE_FILE
+        system_call(445, rules, 1, struct.pack("=Qi", accesses & known, place), 0)
+        os.close(place)
+    system_call(446, rules, 0)
+    os.close(rules)

@@ -40,8 +40,8 @@ class ModuleState:
             for name, value in vars(module).items()
             if type(value) is dict and not name.startswith("__")
         }
-        self._classes = {each for m in own for each in vars(m).values() if type(each) is type}
-        self._classes -= {each for each in self._classes if not each.__module__.startswith(OWN)}
+        classes = {each for m in own for each in vars(m).values() if type(each) is type}
+        self._classes = {each for each in classes if each.__module__.startswith(OWN)}
         kinds = {torch.Tensor, nn.Parameter, nn.Module, nn.Linear, nn.Sequential, nn.BatchNorm1d}
         kinds |= {TorchDispatchMode, TorchFunctionMode, json.JSONEncoder}
         values = [f for module in own for f in vars(module).values()]
@@ -54,7 +54,8 @@ class ModuleState:
         # bound now, because an answer could replace what is looked up later
         self._set, self._drop, self._update = type.__setattr__, type.__delattr__, dict.update
         targets: list[tuple[Callable[..., None], Any]] = [
-            *((self._restore_module, vars(module)) for module in (builtins, *others)),
+            # new names may stay there
+            *((self._update, vars(module)) for module in (builtins, *others)),
             *((self._restore_own_module, vars(module)) for module in own),
             *((self._restore_table, table) for table in tables.values()),
             *((self._restore_class, kind) for kind in kinds | self._classes),
@@ -74,10 +75,6 @@ class ModuleState:
         """Restore everything."""
         for restore, target, entries in self._records:
             restore(target, entries)
-
-    def _restore_module(self, space: dict, entries: dict) -> None:
-        """Restore a module of others, in which new names may stay."""
-        self._update(space, entries)
 
     def _restore_own_module(self, space: dict, entries: dict) -> None:
         self._update(space, entries)
@@ -107,16 +104,9 @@ class ModuleState:
         if len(now) != len(entries):
             for name in [name for name in now if name not in entries and name not in _MANAGED]:
                 # a method that a student adds to a class of torch may stay if it hides none
-                if kind in self._classes or self._hides(kind, name):
+                hides = any(name in base.__dict__ for base in kind.__mro__[1:])
+                if kind in self._classes or hides or name[:2] == "__":
                     self._drop(kind, name)
-
-    @staticmethod
-    def _hides(kind: type, name: str) -> bool:
-        """Tell whether an attribute of a class overrides an inherited one or a special name."""
-        for base in kind.__mro__[1:]:
-            if name in base.__dict__:
-                return True
-        return name[:2] == "__"
 
 
 # attributes of classes that Python itself changes

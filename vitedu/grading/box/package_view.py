@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vitedu import __version__, exercises
-from vitedu.course.parsing import parse
-from vitedu.course.references import defined_names, module_source
+from vitedu.course.parsing import global_names, parse
+from vitedu.course.references import module_source
 from vitedu.grading.intake.statements import split_import
 
 # the files that a worker needs: no reference, expected value or mistake; ``isolation`` adds its own
@@ -28,6 +28,8 @@ BASE_FILES = [
         "grading/transport/messages grading/transport/wire"
     ).split()
 ]
+# so that annotations name nothing, and a hidden name may stand there
+FUTURE = "from __future__ import annotations\n"
 
 PACKAGE_STUB = '''"""vitedu where an answer is graded: checks hand the answer on and say nothing."""
 
@@ -98,7 +100,7 @@ def visible_sources(exercise_id: str) -> dict[str, str]:
         for statements in _split_modules().values():
             hidden.update(*(each.binds for each in statements if each.names & hidden))
     return {
-        module: "\n".join(each.text for each in statements if not each.names & hidden)
+        module: FUTURE + "\n".join(each.text for each in statements if not each.names & hidden)
         for module, statements in _split_modules().items()
     }
 
@@ -106,7 +108,7 @@ def visible_sources(exercise_id: str) -> dict[str, str]:
 class _Statement(NamedTuple):
     """One top-level statement of a module, or one name of an import. A name is (module, name)."""
 
-    text: str  # without annotations of functions
+    text: str
     binds: set[tuple[str, str]]
     names: set[tuple[str, str]]  # that it binds, uses or imports, except in annotations
 
@@ -129,17 +131,9 @@ def _split_modules() -> dict[str, list[_Statement]]:
 
 
 def _read_statement(node: ast.stmt, module: str) -> _Statement:
-    for part in ast.walk(node):
-        if isinstance(part, ast.FunctionDef):
-            part.returns = None
-        elif isinstance(part, ast.arg):
-            part.annotation = None
-    binds, names = {(module, name) for name in defined_names(node)}, set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name):
-            names.add((module, part.id))
-        elif isinstance(part, ast.ImportFrom):
-            names |= {(part.module or "", alias.name) for alias in part.names}
-    if isinstance(node, ast.ImportFrom):
-        binds = {(module, alias.asname or alias.name) for alias in node.names}
-    return _Statement(ast.unparse(node), binds, names | binds)
+    text = ast.unparse(node)
+    reads, binds = global_names(FUTURE + text)
+    imports = [part for part in ast.walk(node) if isinstance(part, ast.ImportFrom)]
+    imported = {(each.module or "", alias.name) for each in imports for alias in each.names}
+    own = {(module, name) for name in reads | binds}
+    return _Statement(text, {(module, name) for name in binds}, own | imported)

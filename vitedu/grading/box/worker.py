@@ -20,11 +20,11 @@ ones are hidden (``launch.SOLUTION_LIBRARIES``); and a copy of torch's Python te
 
 import contextlib
 import ctypes
-import fcntl
 import functools
 import importlib
 import inspect
 import os
+import pkgutil
 import random
 import signal
 import sys
@@ -62,8 +62,6 @@ from vitedu.grading.transport.wire import PREFIX, WireError, is_full, length_of,
 
 drivers.import_drivers()  # before an answer is loaded
 
-MAX_HEADER = 16 * 2**20  # bytes; large, because the judge is trusted
-HIGH_FD = 512  # descriptors are moved up to here, so that an answer's loop does not close them
 # modules that implement kernels in Python, from other kernels
 _PYTHON_MODULES = ("torch._refs", "torch._decomp", "torch.nn.functional")
 # name of a kernel -> another function of torch that does the same
@@ -94,18 +92,20 @@ _KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # dispatch keys that are replaced f
 _LAYOUT_KEYS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")
 
 
-def main(read_fd: int, write_fd: int) -> None:
-    """Read frames from ``read_fd`` and write replies to ``write_fd`` until the pipe closes."""
-    source, sink = _move_up(read_fd), _move_up(write_fd)
-    session = Session()
-    while True:
-        frame = _receive(source)
-        if frame is None:
-            return
-        reply = session.reply_to(frame)
-        signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
-        if not _send(sink, reply):
-            return
+def main(source: int, sink: int) -> None:
+    """Read frames from one pipe and write replies to another until one of them closes."""
+    session, requests = Session(), open(source, "rb")
+    with contextlib.suppress(OSError):
+        while prefix := requests.read(PREFIX):
+            reply = session.reply_to(prefix + requests.read(length_of(prefix)))
+            signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
+            _send(sink, reply)
+
+
+def _send(fd: int, frame: bytes) -> None:
+    view = memoryview(frame)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def warm_up() -> None:
@@ -122,20 +122,11 @@ def warm_up() -> None:
         case = Case("warm_up", {"x": torch.arange(size) * 1.0}, outputs=("total", "x"))
         session = Session()
         session.answer = LocalAnswer(names["answer"])
-        session._look({"calls": [[1, []]]}, [])
-        cases: list[list] = []
-        tensors: list[torch.Tensor] = []
-        differentiable = replace(case, gradients=gradients)
-        for each in (
-            differentiable,
-            *second_call_cases([case]),
-            replace(case, on_accelerator=True),
-        ):
-            data, case_tensors = write_case(each, "warm_up")
-            cases.append([data, len(case_tensors)])
-            tensors += case_tensors
-        request, arrays = unpack(pack({"cases": cases, "seconds": 5.0}, tensors))
-        pack(*session._observe_all(request, arrays))
+        session._look({"calls": [[1, []]]})
+        cases = [replace(case, gradients=gradients), *second_call_cases([case])]
+        cases += [replace(case, on_accelerator=True)]
+        request = {"cases": [write_case(each, "warm_up") for each in cases], "seconds": 5.0}
+        pack(session._observe_all(unpack(pack(request))))
     _seed_generators(0)
     _python_kernels()
     with contextlib.suppress(ImportError):  # the first backward pass would import it
@@ -163,7 +154,7 @@ class Session:
     """The state of this worker: the loaded answer, and methods for the requests."""
 
     def __init__(self) -> None:
-        self.answer: LocalAnswer | None = None
+        self.answer: Any = None  # a LocalAnswer
         self.restore: Callable[[], None] | None = None  # set when the first answer is loaded
         self.forbidden_calls: set[str] = set()  # forbidden kernels that were called
 
@@ -171,15 +162,14 @@ class Session:
         """Do what a frame asks and return the reply. Never raises."""
         nonce = None
         try:
-            request, tensors = unpack(frame, MAX_HEADER)
+            request = unpack(frame, is_trusted=True)
             nonce = request["nonce"]
-            head, arrays = getattr(self, f"_{request['do']}")(request, tensors)
-            return pack({"nonce": nonce, "done": head}, arrays)
+            return pack({"nonce": nonce, "done": getattr(self, f"_{request['do']}")(request)})
         except BaseException as error:  # student code may raise anything, at any place
             kind = error.args[0] if isinstance(error, WireError) else type(error).__name__
             return pack({"nonce": nonce, "failed": str(kind)[:200]})
 
-    def _load(self, request: dict, tensors: list) -> tuple[dict, list]:
+    def _load(self, request: dict) -> dict:
         """Install the visible modules, run the answer with what it needs, keep the answer."""
         self.answer = None
         install(request["modules"])
@@ -219,45 +209,32 @@ class Session:
             failures=tuple(failures),
             printed=sink.head,
         )
-        return write_fields(loaded), []
+        return write_fields(loaded)
 
-    def _look(self, request: dict, tensors: list) -> tuple[dict, list]:
+    def _look(self, request: dict) -> dict:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
-        return write_fields(self._require_answer().info(calls)), []
+        return write_fields(self.answer.info(calls))
 
-    def _observe(self, request: dict, tensors: list) -> tuple[dict, list]:
-        self.forbidden_calls.clear()
-        seen = observe(
-            self._require_answer().answer, read_case(request["case"], tensors), request["seconds"]
-        )
-        seen.operations |= self.forbidden_calls
-        return write_observation(seen)
-
-    def _observe_all(self, request: dict, tensors: list) -> tuple[list, list]:
+    def _observe_all(self, request: dict) -> list[dict]:
         """Observe cases in turn; stop when time or room is used up, or a case ran out of time."""
-        heads: list[dict] = []
-        arrays: list[torch.Tensor] = []
-        start, first = time.monotonic(), 0
-        for data, count in request["cases"]:
+        replies: list[dict] = []
+        tensors: list[torch.Tensor] = []
+        start = time.monotonic()
+        for data in request["cases"]:
             seconds_left = request["seconds"] - (time.monotonic() - start)
-            if heads and (seconds_left < MIN_SECONDS or is_full(arrays)):
+            if replies and (seconds_left < MIN_SECONDS or is_full(tensors)):
                 break
-            case = {"case": data, "seconds": max(MIN_SECONDS, seconds_left)}
-            head, case_arrays = self._observe(case, tensors[first : first + count])
-            first += count
-            heads.append(head)
-            arrays += case_arrays
-            if head["error"] and head["error"]["kind"] in ("TimeUp", "KeyboardInterrupt"):
+            self.forbidden_calls.clear()
+            seen = observe(self.answer.answer, read_case(data), max(MIN_SECONDS, seconds_left))
+            seen.operations |= self.forbidden_calls
+            replies.append(write_observation(seen))
+            tensors += seen.tensors()
+            if seen.error and seen.error.kind in ("TimeUp", "KeyboardInterrupt"):
                 break
-        return heads, arrays
+        return replies
 
-    def _plain(self, request: dict, tensors: list) -> tuple[dict, list]:
-        return write_plain(self._require_answer().plain()), []
-
-    def _require_answer(self) -> LocalAnswer:
-        if self.answer is None:
-            raise WireError("no answer is loaded.")
-        return self.answer
+    def _plain(self, request: dict) -> dict:
+        return write_plain(self.answer.plain())
 
     def _forbid(self, names: list[str]) -> None:
         """Replace forbidden kernels by functions that refuse, for all threads and ways of calling.
@@ -268,13 +245,16 @@ class Session:
         kernels = {name.removeprefix("aten.").split(".")[0] for name in names}
         # these kernels make parameters; refusing Parameter and Module prevents building any layer
         if kernels & _ESSENTIAL:
-            _replace_code(torch.nn.Parameter.__new__, "aten.empty", self.forbidden_calls.add)
-            refusal = _make_refusal("aten.empty", self.forbidden_calls.add)
-            torch.nn.Module.__init__ = refusal  # type: ignore[method-assign]
+            refuse = self._make_refusal("aten.empty")
+            _replace_code(torch.nn.Parameter.__new__, refuse)
+            torch.nn.Module.__init__ = refuse  # type: ignore[method-assign]
         kernels -= _ESSENTIAL
         if not kernels:
             return
-        _replace_python_kernels(kernels, self.forbidden_calls.add)
+        bare = {name.strip("_") for name in kernels}
+        for name, function in _python_kernels():
+            if name.strip("_") in bare:
+                _replace_code(function, self._make_refusal(name))
         fused = {name.split(".")[1] for name in names if name.startswith("mkldnn.")}
         self._replace_kernels("aten", kernels)
         self._replace_kernels("mkldnn", fused)
@@ -282,16 +262,9 @@ class Session:
     def _replace_kernels(self, namespace: str, kernels: set[str]) -> None:
         """Replace kernels by functions that refuse, for all dispatch keys of the CPU."""
         library = torch.library.Library(namespace, "IMPL")
-
-        def make_refusal(name):
-            def refuse(*args, **kwargs):
-                self.forbidden_calls.add(f"{namespace}.{name}")
-                raise RuntimeError(f"{name.strip('_')} is not allowed in this exercise")
-
-            return refuse
-
         has_own = torch._C._dispatch_has_kernel_for_dispatch_key
         for kernel in kernels:
+            refuse = self._make_refusal(f"{namespace}.{kernel}")
             packet = getattr(getattr(torch.ops, namespace), kernel, None)
             for overload in packet.overloads() if packet is not None else ():
                 full = kernel if overload == "default" else f"{kernel}.{overload}"
@@ -299,42 +272,29 @@ class Session:
                 for key in (*_KEYS, *layout_keys):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # torch warns that a kernel is replaced
-                        library.impl(full, make_refusal(kernel), key)
+                        library.impl(full, refuse, key)
         _make_permanent(library)
 
+    def _make_refusal(self, name: str) -> Any:
+        """Return a function that notes the call and refuses. Its code uses no outer variable."""
 
-def _replace_python_kernels(kernels: set[str], record: Callable[[str], None]) -> None:
-    """Replace torch's own Python definitions of kernels, which do not call these kernels."""
-    bare = {name.strip("_") for name in kernels}
-    for name, inner in _python_kernels() if bare else ():
-        if name.strip("_") in bare:
-            _replace_code(inner, name, record)
+        def refuse(*args, note=self.forbidden_calls.add, name=name, **kwargs):
+            note(name)
+            words = name.rpartition(".")[2].strip("_")
+            raise RuntimeError(f"{words} is not allowed in this exercise")
 
-
-def _make_refusal(name: str, record: Callable[[str], None]) -> Callable[..., Any]:
-    """Return a function that refuses, to replace one whose code object cannot be replaced."""
-
-    def refuse(*args: Any, **kwargs: Any) -> None:
-        record(name)
-        raise RuntimeError(f"{name} is not allowed in this exercise")
-
-    return refuse
+        return refuse
 
 
-def _replace_code(function: Any, name: str, record: Callable[[str], None]) -> None:
+def _replace_code(function: Any, refuse: Any) -> None:
     """Replace the code object of a function, so that existing references to it refuse as well."""
-
-    def refuse(*args, record, name, **kwargs):
-        record(name)
-        raise RuntimeError(f"{name} is not allowed in this exercise")
-
     function.__code__, function.__defaults__ = refuse.__code__, None
-    function.__kwdefaults__ = {"record": record, "name": name}
+    function.__kwdefaults__ = refuse.__kwdefaults__
 
 
 @functools.cache
 def _python_kernels() -> list[tuple[str, types.FunctionType]]:
-    """List torch's Python definitions of kernels.
+    """List torch's Python definitions of kernels, which do not call these kernels.
 
     Called once before the fork, because it reads thousands of objects.
     """
@@ -347,27 +307,15 @@ def _python_kernels() -> list[tuple[str, types.FunctionType]]:
             words = str(operation).split("::")[-1].split(".")
             functions[id(function)] = (words[1] if words[0] == "aten" else words[0], function)
     for name, place in _EQUIVALENTS.items():
-        function = _find_function(place)
-        functions[id(function)] = (name, function)
-    unwrapped = [
-        (name, inspect.unwrap(function))
-        for name, function in functions.values()
-        if function is not None
-    ]
+        with contextlib.suppress(ImportError, AttributeError):  # another version of torch
+            function = pkgutil.resolve_name(place)
+            functions[id(function)] = (name, function)
+    unwrapped = [(name, inspect.unwrap(function)) for name, function in functions.values()]
     return [
         (name, inner)
         for name, inner in unwrapped
         if isinstance(inner, types.FunctionType) and not inner.__code__.co_freevars
     ]
-
-
-def _find_function(place: str) -> Any:
-    """Find a function of a loaded module or class; None if it does not exist."""
-    end = max(i for i, c in enumerate(place) if c == "." and place[:i] in sys.modules)
-    owner: Any = sys.modules[place[:end]]
-    for name in place[end + 1 :].split("."):
-        owner = getattr(owner, name, None)
-    return owner
 
 
 def _make_permanent(library: torch.library.Library) -> None:
@@ -419,51 +367,3 @@ def _seed_generators(seed: int) -> None:
     np.random.seed(seed % 2**32)  # noqa: NPY002 - the generator that an answer would use
     # torch.manual_seed would format a stack trace if CUDA is not initialized
     torch.default_generator.manual_seed(seed)
-
-
-# --- the pipes ----------------------------------------------------------------------------------
-
-
-def _move_up(fd: int) -> int:
-    """Move a file descriptor to a high number, not inherited by programs, and close the old one."""
-    for lowest in (HIGH_FD, 128, 32):
-        try:
-            moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
-        except OSError:  # the limit on descriptors is lower
-            continue
-        os.close(fd)
-        return moved
-    return fd
-
-
-def _receive(fd: int) -> bytes | None:
-    """Read one frame; None if the pipe is closed."""
-    prefix = _read(fd, PREFIX)
-    rest = _read(fd, length_of(prefix)) if prefix else None
-    return prefix + rest if prefix and rest else None
-
-
-def _read(fd: int, count: int) -> bytes | None:
-    parts = []
-    while count:
-        try:
-            part = os.read(fd, min(count, 2**20))
-        except OSError:
-            return None
-        except BaseException:  # raised by a signal handler of the answer's
-            continue
-        if not part:
-            return None
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-def _send(fd: int, frame: bytes) -> bool:
-    view = memoryview(frame)
-    while view:
-        try:
-            view = view[os.write(fd, view) :]
-        except OSError:
-            return False
-    return True

@@ -7,7 +7,8 @@ content is still not trusted, because student code ran in the process that wrote
 standard library, numpy and torch only.
 """
 
-from dataclasses import dataclass, is_dataclass
+import math
+from dataclasses import dataclass, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from types import UnionType
@@ -20,7 +21,7 @@ from vitedu.checks.arguments import RECIPES
 from vitedu.checks.case import Case
 from vitedu.checks.errors import RaisedError
 from vitedu.checks.observation import Observation
-from vitedu.grading.transport.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
+from vitedu.grading.transport.wire import MAX_ARRAY, MAX_DIGITS, NAME_OF, WireError, clean
 
 # The fields of a case that a worker gets. What decides stays here: the part, the expected error,
 # the tolerances, and the name, which describes the case.
@@ -40,29 +41,70 @@ MAX_OPERATIONS = 5000
 MAX_TOTAL = 6 * 2**20  # the most bytes of all arrays of an observation
 
 _DEFAULTS = vars(Case(""))
-
-_GROUPS = ("arrays", "draws", "gradients")  # the fields of an observation that hold tensors
-_NOT_SENT = {*_GROUPS, "snapshots", "is_read"}  # only the judge reads draws
+_NOT_SENT = {"snapshots", "is_read"}  # of an observation; only the judge reads draws
 
 
 # --- cases --------------------------------------------------------------------------------------
 
 
-def write_case(case: Case, name: str) -> tuple[dict, list[torch.Tensor]]:
+def write_case(case: Case, name: str) -> dict:
     """Write what an answer may know about a case, under a name that tells nothing.
 
     Fields with their usual values are left out.
     """
-    writer, values = Writer(RECIPES), vars(case)
-    names = [field for field in CASE_FIELDS if values[field] != _DEFAULTS[field]]
-    data = {field: writer.write(values[field]) for field in names}
-    return {"name": name, "fields": data}, writer.tensors
+    fields = {
+        field: write_value(value)
+        for field, value in vars(case).items()
+        if field in CASE_FIELDS and value != _DEFAULTS[field]
+    }
+    return {"name": name, "fields": fields}
 
 
-def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
+def read_case(data: dict) -> Case:
     """Read a case in the worker, which trusts its parent."""
-    reader = Reader(tensors, RECIPES)
-    return Case(data["name"], **{key: reader.read(data["fields"][key]) for key in data["fields"]})
+    fields = {name: read_value(value) for name, value in data["fields"].items()}
+    return Case(data["name"], **fields)
+
+
+def write_value(value: Any) -> Any:
+    """Write a value as data of a frame.
+
+    Lists, tuples, dicts, recipes and numbers that JSON lacks become ``{tag: content}``.
+
+    Raises:
+        WireError: a value of this type cannot be sent.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, str):
+        return value
+    if kind is int and abs(value) < 10 ** (MAX_DIGITS - 1):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if kind in (list, tuple):
+        return {kind.__name__: [write_value(item) for item in value]}
+    if kind is dict and all(type(key) is str for key in value):
+        return {"dict": [[key, write_value(item)] for key, item in value.items()]}
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if RECIPES.get(kind.__name__) is kind:
+        return {kind.__name__: write_value(value.plain())}
+    raise WireError(f"a {kind.__name__} crosses no wire.")
+
+
+def read_value(data: Any) -> Any:
+    """Read what ``write_value`` wrote, in the worker, which trusts its parent."""
+    if not isinstance(data, dict):
+        return data
+    ((tag, content),) = data.items()
+    if tag == "float":
+        return float(content)
+    if tag == "dict":
+        return {key: read_value(item) for key, item in content}
+    if tag in RECIPES:
+        return RECIPES[tag](**read_value(content))
+    items = [read_value(item) for item in content]
+    return tuple(items) if tag == "tuple" else items
 
 
 # --- answers and values ------------------------------------------------------------------------
@@ -71,20 +113,24 @@ def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
 def write_plain(plain: PlainValue) -> dict:
     """Write a value; one that no frame can carry becomes unknown."""
     try:
-        value = Writer().write(plain.value)
+        value = write_value(plain.value)
     except WireError:
         return write_plain(PlainValue(kind=f"{plain.kind}, too large to be read", is_known=False))
     return {**vars(plain), "value": value}
 
 
-def _short(value: Any) -> Any:
-    if isinstance(value, tuple) and len(value) <= MAX_LIST:
-        return tuple(_short(item) for item in value)
-    if isinstance(value, str):
-        return clean(value, TEXT)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    raise WireError(f"a {type(value).__name__} of this size is no value of an exercise.")
+def _read_plain(data: Any) -> Any:
+    """Read a value of an exercise: a number, a word, nothing, or a tuple of them."""
+    if data is None or isinstance(data, bool | int | float):
+        return data
+    if isinstance(data, str):
+        return clean(data, TEXT)
+    ((tag, content),) = data.items() if isinstance(data, dict) and len(data) == 1 else [("", "")]
+    if tag == "tuple":
+        return tuple(_read_plain(item) for item in _items(content, MAX_LIST))
+    if tag == "float" and content in ("nan", "inf", "-inf"):
+        return float(content)
+    raise WireError(f"a {type(data).__name__} is no value of an exercise.")
 
 
 @dataclass(frozen=True)
@@ -102,66 +148,38 @@ class LoadResult:
 # --- observations -------------------------------------------------------------------------------
 
 
-def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
+def write_observation(seen: Observation) -> dict:
     """Write an observation; of a tensor that is too large or has a rare dtype, only its type."""
-    types, names, bytes_left = dict(seen.types), [], MAX_TOTAL
-    tensors: list[torch.Tensor] = []
-    for group in _GROUPS:
+    types, bytes_left = dict(seen.types), MAX_TOTAL
+    groups: dict[str, Any] = {"arrays": {}, "draws": {}, "gradients": {}}
+    for group, sent in groups.items():
         for name, array in getattr(seen, group).items():
             size = array.numel() * array.element_size()
             if array.dtype in NAME_OF and size <= min(MAX_ARRAY, bytes_left):
-                names.append([group, name])
-                tensors.append(array)
+                sent[name] = array
                 bytes_left -= size
             elif group != "gradients":
                 is_rare = array.dtype not in NAME_OF
                 words = str(array.dtype) if is_rare else f"shape {tuple(array.shape)}"
                 types[name] = f"tensor of {words}"
-    data = {
-        name: write_fields(value) for name, value in vars(seen).items() if name not in _NOT_SENT
-    }
-    return {**data, "types": write_fields(types), "tensors": names}, tensors
+    return write_fields(replace(seen, types=types, **groups))
 
 
-def read_observations(data: Any, tensors: list[torch.Tensor], limit: int) -> list[Observation]:
+def read_observations(data: Any, limit: int) -> list[Observation]:
     """Read the observations of one reply, at least one and at most ``limit``."""
-    observations, start = [], 0
-    for item in _items(data, limit):
-        names = item.get("tensors") if isinstance(item, dict) else None
-        end = start + len(_items(names, MAX_LIST))
-        observations.append(read_observation(item, tensors[start:end]))
-        start = end
-    if not observations or start != len(tensors):
-        raise WireError(f"{len(observations)} observations name {start} of {len(tensors)} arrays.")
-    return observations
-
-
-def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
-    """Read an observation that a worker sent."""
-    if not isinstance(data, dict):
-        raise WireError("an observation has fields.")
-    names = read_fields(tuple[tuple[str, str], ...], data.get("tensors"))
-    seen = read_fields(Observation, {name: data[name] for name in data if name != "tensors"})
-    if len(names) != len(tensors) or len(set(names)) != len(names):
-        raise WireError(f"{len(names)} names for {len(tensors)} arrays.")
-    if any(x.numel() * x.element_size() > MAX_ARRAY for x in tensors):
-        raise WireError(f"an array has at most {MAX_ARRAY} bytes.")
-    for (group, name), tensor in zip(names, tensors, strict=True):
-        if group not in _GROUPS:
-            raise WireError(f"there is no such group of tensors: {group[:WORD]!r}.")
-        getattr(seen, group)[name] = tensor
-    return seen
+    return [read_fields(Observation, item) for item in _items(data, limit, least=1)]
 
 
 # --- fields -------------------------------------------------------------------------------------
 
 
 def write_fields(value: Any) -> Any:
-    """Write an object of a dataclass as plain data; of long lists the beginning."""
+    """Write an object of a dataclass as data of a frame; of long lists the beginning."""
     if is_dataclass(value):
-        return {name: write_fields(each) for name, each in vars(value).items()}
+        fields = vars(value).items()
+        return {name: write_fields(each) for name, each in fields if name not in _NOT_SENT}
     if isinstance(value, dict):
-        return [list(pair) for pair in value.items()]
+        return [[name, write_fields(each)] for name, each in value.items()]
     if isinstance(value, tuple | list):
         return [write_fields(each) for each in value[:MAX_LIST]]
     if isinstance(value, frozenset):
@@ -188,19 +206,22 @@ def read_fields(hint: Any, data: Any, limit: int = NAME) -> Any:
     if kind is UnionType:
         return None if data is None else read_fields(inner[0], data, limit)
     if kind is dict:
-        pairs = read_fields(tuple[tuple[str, str], ...], data, limit)
-        return {name[:NAME]: text for name, text in pairs}
+        pairs = [_items(pair, 2, least=2) for pair in _items(data, MAX_LIST)]
+        return {read_fields(str, name): read_fields(inner[1], each, limit) for name, each in pairs}
     if kind is tuple and inner[-1] is not ...:
-        if len(_items(data, len(inner))) != len(inner):
-            raise WireError(f"expected a list of {len(inner)}.")
-        return tuple(read_fields(h, item, limit) for h, item in zip(inner, data, strict=True))
+        items = _items(data, len(inner), least=len(inner))
+        return tuple(read_fields(h, item, limit) for h, item in zip(inner, items, strict=True))
     if kind in (tuple, frozenset):
         items = _items(data, MAX_LIST if kind is tuple else MAX_OPERATIONS)
         return kind(read_fields(inner[0], item, limit) for item in items)
     if kind is str:
         return clean(data, limit)
     if kind is Any:
-        return _short(Reader().read(data))
+        return _read_plain(data)
+    if kind is torch.Tensor:
+        if isinstance(data, kind) and data.numel() * data.element_size() <= MAX_ARRAY:
+            return data
+        raise WireError(f"expected a tensor of at most {MAX_ARRAY} bytes.")
     if kind in (int, float) and type(data) in (int, kind) and 0 <= data < MAX_NUMBER:
         return data
     if kind is bool and type(data) is bool:
@@ -210,7 +231,7 @@ def read_fields(hint: Any, data: Any, limit: int = NAME) -> Any:
     raise WireError(f"this is no {kind.__name__}.")
 
 
-def _items(data: Any, limit: int) -> list:
-    if not isinstance(data, list) or len(data) > limit:
-        raise WireError(f"expected a list of at most {limit}.")
+def _items(data: Any, limit: int, least: int = 0) -> list:
+    if not isinstance(data, list) or not least <= len(data) <= limit:
+        raise WireError(f"expected a list of {least} to {limit}.")
     return data

@@ -8,11 +8,10 @@ bytes.
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-
-import torch
+from typing import Any
 
 from vitedu.checks.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
-from vitedu.checks.case import Case
+from vitedu.checks.case import Case, size_of
 from vitedu.checks.observation import Observation
 from vitedu.exercises import find
 from vitedu.grading.box.conversation import Worker
@@ -25,9 +24,10 @@ from vitedu.grading.transport.messages import (
     read_observations,
     write_case,
 )
-from vitedu.grading.transport.wire import WireError, clean, is_full, pack, unpack
+from vitedu.grading.transport.wire import WireError, clean, pack, unpack
 
 GRACE = 3.0  # seconds after its time limit until a worker counts as stuck
+FULL_NUMBERS = 2**17  # numbers in the tensors of a request that gets no further case
 MAX_BYTES = 24 * 2**20  # the most bytes of all observations of one worker together
 
 
@@ -66,7 +66,7 @@ class RemoteAnswer:
         program = answer.program
         assert program is not None
         used = [e for e in earlier_exercises(answer.exercise) if e.id in program.uses]
-        head, _ = self._ask(
+        loaded = self._ask(
             {
                 "do": "load",
                 "name": answer.exercise,
@@ -87,12 +87,12 @@ class RemoteAnswer:
             },
             seconds=self.limits.load_seconds,
         )
-        return read_fields(LoadResult, head)
+        return read_fields(LoadResult, loaded)
 
     def info(self, calls: list[Call]) -> AnswerInfo:
         """Have the worker describe the answer, and whether its signature accepts these calls."""
-        head, _ = self._ask({"do": "look", "calls": [[n, list(names)] for n, names in calls]})
-        return read_fields(AnswerInfo, head)
+        request = {"do": "look", "calls": [[n, list(names)] for n, names in calls]}
+        return read_fields(AnswerInfo, self._ask(request))
 
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
         """Have the worker run cases on the answer, for at most ``seconds`` together.
@@ -102,26 +102,22 @@ class RemoteAnswer:
         """
         start, done = time.monotonic(), 0
         while done < len(cases):
-            todo = cases[done:] if done else cases[:1]
-            observations = self._observe(
-                todo, max(MIN_SECONDS, seconds - (time.monotonic() - start))
-            )
+            seconds_left = max(MIN_SECONDS, seconds - (time.monotonic() - start))
+            observations = self._observe(cases[done:] if done else cases[:1], seconds_left)
             yield from observations
             done += len(observations)
 
     def _observe(self, cases: list[Case], seconds: float) -> list[Observation]:
-        case_data: list[list] = []
-        tensors: list[torch.Tensor] = []
+        data: list[dict] = []
+        numbers = 0
         for case in cases:
-            if is_full(tensors):
-                break
             self.count += 1
-            data, case_tensors = write_case(case, f"{self.salt} {self.count}")
-            case_data.append([data, len(case_tensors)])
-            tensors += case_tensors
-        request = {"do": "observe_all", "cases": case_data, "seconds": seconds}
-        heads, arrays = self._ask(request, tensors, seconds + GRACE)
-        observations = read_observations(heads, arrays, len(case_data))
+            data.append(write_case(case, f"{self.salt} {self.count}"))
+            numbers += size_of(case)
+            if numbers > FULL_NUMBERS:
+                break
+        request = {"do": "observe_all", "cases": data, "seconds": seconds}
+        observations = read_observations(self._ask(request, seconds + GRACE), len(data))
         for observation in observations:
             self.bytes_left -= sum(x.numel() * x.element_size() for x in observation.tensors())
         if self.bytes_left < 0:
@@ -130,19 +126,19 @@ class RemoteAnswer:
 
     def plain(self) -> PlainValue:
         """Have the worker send the answer as a plain value."""
-        return read_fields(PlainValue, self._ask({"do": "plain"})[0])
+        return read_fields(PlainValue, self._ask({"do": "plain"}))
 
-    def _ask(self, request: dict, tensors=(), seconds: float = GRACE):
+    def _ask(self, request: dict, seconds: float = GRACE) -> Any:
         nonce, start = secrets.token_hex(8), time.monotonic()
-        frame = pack({**request, "nonce": nonce}, tensors)
+        frame = pack({**request, "nonce": nonce})
         try:
-            header, arrays = unpack(self.worker.ask(frame, max(0.01, min(seconds, self.budget))))
+            reply = unpack(self.worker.ask(frame, max(0.01, min(seconds, self.budget))))
         finally:
             self.budget -= time.monotonic() - start
-        if not isinstance(header, dict) or header.get("nonce") != nonce:
+        if not isinstance(reply, dict) or reply.get("nonce") != nonce:
             raise WireError("the reply does not belong to this request.")
-        if set(header) == {"nonce", "failed"}:
-            raise WireError(f"the worker failed: {clean(header['failed'], 200)}")
-        if set(header) != {"nonce", "done"}:
+        if set(reply) == {"nonce", "failed"}:
+            raise WireError(f"the worker failed: {clean(reply['failed'], 200)}")
+        if set(reply) != {"nonce", "done"}:
             raise WireError("a reply has the keys nonce and done.")
-        return header["done"], arrays
+        return reply["done"]

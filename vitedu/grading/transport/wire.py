@@ -1,20 +1,21 @@
 """Frames: the format in which plain data and tensors are exchanged with an untrusted process.
 
-Role: ``pack`` and ``unpack`` for whole frames, ``Writer`` and ``Reader`` for values inside them. A
-frame has 8 bytes (little endian) with the length of the rest, 4 bytes with the length of a JSON
-header, the header, and the bytes of the tensors one after the other. There is no pickle, no
-``torch.load``, and nothing is executed. Whatever the bytes are, ``unpack`` returns plain data or
-raises ``WireError``. Imports the standard library, numpy and torch only.
+Role: ``pack`` and ``unpack``; ``messages`` says what is inside a frame. It has 8 bytes (little
+endian) with the length of the rest, 4 bytes with the length of a JSON text, the text, and the bytes
+of its tensors one after the other. In the text, a dict with the only key ``TENSOR`` stands for the
+next of them, and has its dtype and shape. There is no pickle, no ``torch.load``, and nothing is
+executed. Whatever the bytes are, ``unpack`` returns data or raises ``WireError``. Imports the
+standard library, numpy and torch only.
 """
 
 import json
 import math
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+TENSOR = "<tensor>"
 PREFIX = 8  # bytes with the length of the rest of a frame
 MAX_FRAME = 8 * 2**20  # bytes; a case and its observation have below 1 MB
 MAX_HEADER = 2**20  # bytes of JSON that a worker may send
@@ -43,27 +44,28 @@ class WireError(ValueError):
 # --- frames -------------------------------------------------------------------------------------
 
 
-def pack(header: Any, tensors: list[torch.Tensor] | tuple = ()) -> bytes:
+def pack(data: Any) -> bytes:
     """Make a frame, with its prefix.
 
     Args:
-        header: None, booleans, finite numbers, strings, lists and dicts of them.
-        tensors: dense, on the CPU.
+        data: None, booleans, finite numbers, strings, dense tensors on the CPU, lists and dicts.
 
     Raises:
         WireError: a frame cannot carry it.
     """
-    types, chunks = [], []
-    for tensor in tensors:
-        name = NAME_OF.get(tensor.dtype)
-        if name is None:
-            raise WireError(f"no frame carries a tensor of dtype {tensor.dtype}.")
-        types.append([name, list(tensor.shape)])
-        chunks.append(_to_bytes(tensor))
+    chunks: list[bytes] = []
+
+    def write_tensor(tensor: Any) -> dict:
+        if not isinstance(tensor, torch.Tensor) or tensor.dtype not in NAME_OF:
+            raise TypeError(f"a {getattr(tensor, 'dtype', type(tensor))}")
+        flat = tensor.detach().contiguous().reshape(-1)
+        chunks.append(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+        return {TENSOR: [NAME_OF[tensor.dtype], list(tensor.shape)]}
+
     try:
-        text = json.dumps({"head": header, "tensors": types}, allow_nan=False).encode()
+        text = json.dumps(data, allow_nan=False, default=write_tensor).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise WireError(f"no frame carries this header: {error}") from None
+        raise WireError(f"no frame carries this: {error}") from None
     body = b"".join([len(text).to_bytes(4, "little"), text, *chunks])
     if len(body) > MAX_FRAME:
         raise WireError(f"a frame holds at most {MAX_FRAME} bytes (got {len(body)}).")
@@ -82,11 +84,15 @@ def length_of(prefix: bytes) -> int:
     return length
 
 
-def unpack(frame: bytes, max_header: int = MAX_HEADER) -> tuple[Any, list[torch.Tensor]]:
+def unpack(frame: bytes, *, is_trusted: bool = False) -> Any:
     """Read a frame, with its prefix.
 
+    Args:
+        frame: all of its bytes.
+        is_trusted: whether the text and the number of tensors may have any size.
+
     Returns:
-        (header, tensors): plain JSON data with finite numbers, and tensors with their own memory.
+        JSON data with finite numbers, and tensors with their own memory.
 
     Raises:
         WireError: anything is wrong with the frame.
@@ -94,32 +100,30 @@ def unpack(frame: bytes, max_header: int = MAX_HEADER) -> tuple[Any, list[torch.
     if length_of(frame[:PREFIX]) != len(frame) - PREFIX:
         raise WireError(f"a frame of {len(frame)} bytes announces another length.")
     size, start = int.from_bytes(frame[PREFIX : PREFIX + 4], "little"), PREFIX + 4
-    if size > max_header or start + size > len(frame):
-        raise WireError(f"a header of {size} bytes does not fit (at most {max_header}).")
-    data = _parse(frame[start : start + size])
-    if not isinstance(data, dict) or set(data) != {"head", "tensors"}:
-        raise WireError("a header has the keys head and tensors.")
-    types = data["tensors"]
-    if not isinstance(types, list) or len(types) > MAX_TENSORS:
-        raise WireError(f"a frame lists at most {MAX_TENSORS} tensors.")
-    tensors, start = [], start + size
-    for item in types:
-        tensor, start = _read_tensor(item, frame, start)
-        tensors.append(tensor)
-    if start != len(frame):
-        raise WireError(f"{len(frame) - start} bytes belong to no tensor.")
-    return data["head"], tensors
+    if start + size > len(frame) or (size > MAX_HEADER and not is_trusted):
+        raise WireError(f"a header of {size} bytes does not fit (at most {MAX_HEADER}).")
+    end, count = start + size, 0
+
+    def read_dict(item: dict) -> Any:
+        nonlocal end, count
+        if item.keys() != {TENSOR}:
+            return item
+        count += 1
+        if count > MAX_TENSORS and not is_trusted:
+            raise WireError(f"a frame lists at most {MAX_TENSORS} tensors.")
+        tensor, end = _read_tensor(item[TENSOR], frame, end)
+        return tensor
+
+    data = _parse(frame[start : start + size], read_dict)
+    if end != len(frame):
+        raise WireError(f"{len(frame) - end} bytes belong to no tensor.")
+    return data
 
 
 def is_full(tensors: Sequence[torch.Tensor]) -> bool:
     """Tell whether a frame with these tensors gets no further case."""
     size = sum(x.numel() * x.element_size() for x in tensors)
     return len(tensors) > FULL_TENSORS or size > FULL_BYTES
-
-
-def _to_bytes(tensor: torch.Tensor) -> bytes:
-    flat = tensor.detach().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
 
 
 def _read_tensor(item: Any, frame: bytes, start: int) -> tuple[torch.Tensor, int]:
@@ -144,11 +148,15 @@ def _read_tensor(item: Any, frame: bytes, start: int) -> tuple[torch.Tensor, int
     return torch.frombuffer(chunk, dtype=dtype).reshape(shape), start + length
 
 
-def _parse(text: bytes) -> Any:
+def _parse(text: bytes, read_dict: Callable[[dict], Any]) -> Any:
     """Parse JSON that may be hostile: limited numbers, depth and amount."""
     try:
         data = json.loads(
-            text.decode("utf-8"), parse_constant=_refuse, parse_int=_to_int, parse_float=_to_float
+            text.decode("utf-8"),
+            object_hook=read_dict,
+            parse_constant=_refuse,
+            parse_int=_to_int,
+            parse_float=_to_float,
         )
     except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError too
         raise WireError(f"the header cannot be read: {error}"[:200]) from None
@@ -196,87 +204,3 @@ def clean(text: Any, limit: int) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
-
-
-# --- values -------------------------------------------------------------------------------------
-
-
-class Writer:
-    """Converts values to JSON data and collects their tensors.
-
-    Lists, tuples, dicts, tensors, recipes and numbers that JSON lacks become ``{tag: content}``.
-    """
-
-    def __init__(self, recipes: dict[str, type] | None = None):
-        self.recipes = recipes or {}
-        self.tensors: list[torch.Tensor] = []
-
-    def write(self, value: Any) -> Any:
-        """Convert a value to JSON data.
-
-        Raises:
-            WireError: a value of this type cannot be sent.
-        """
-        if value is None or type(value) in (bool, str):
-            return value
-        if type(value) is int:
-            if abs(value) >= 10 ** (MAX_DIGITS - 1):
-                raise WireError(f"an integer has at most {MAX_DIGITS} digits.")
-            return value
-        if type(value) is float:
-            return value if math.isfinite(value) else {"float": str(value)}
-        if type(value) in (list, tuple):
-            return {type(value).__name__: [self.write(item) for item in value]}
-        if type(value) is dict and all(type(key) is str for key in value):
-            return {"dict": [[key, self.write(item)] for key, item in value.items()]}
-        if isinstance(value, torch.Tensor):
-            self.tensors.append(value.detach())
-            return {"tensor": len(self.tensors) - 1}
-        if self.recipes.get(type(value).__name__) is type(value):
-            recipe: Any = value
-            return {"recipe": [type(value).__name__, self.write(recipe.plain())]}
-        raise WireError(f"a {type(value).__name__} crosses no wire.")
-
-
-class Reader:
-    """Converts what ``Writer`` wrote back into values.
-
-    Args:
-        tensors: from ``unpack``.
-        recipes: name -> recipe that may be built; none if the sender is not trusted.
-    """
-
-    def __init__(
-        self, tensors: Sequence[torch.Tensor] = (), recipes: dict[str, type] | None = None
-    ):
-        self.tensors, self.recipes = tensors, recipes or {}
-
-    def read(self, data: Any) -> Any:
-        """Convert JSON data to a value.
-
-        Raises:
-            WireError: ``Writer`` does not write such data.
-        """
-        if data is None or isinstance(data, bool | int | float):
-            return data
-        if isinstance(data, str):
-            return clean(data, sys.maxsize)
-        if not isinstance(data, dict) or len(data) != 1:
-            raise WireError("a value has one tag.")
-        ((tag, content),) = data.items()
-        if tag == "float" and content in ("nan", "inf", "-inf"):
-            return float(content)
-        if tag in ("list", "tuple") and isinstance(content, list):
-            items = [self.read(item) for item in content]
-            return tuple(items) if tag == "tuple" else items
-        if tag == "dict" and isinstance(content, list):
-            if all(isinstance(p, list) and len(p) == 2 and isinstance(p[0], str) for p in content):
-                return {key: self.read(item) for key, item in content}
-        if tag == "tensor" and type(content) is int and 0 <= content < len(self.tensors):
-            return self.tensors[content]
-        if tag == "recipe" and isinstance(content, list) and len(content) == 2:
-            kind = self.recipes.get(content[0]) if isinstance(content[0], str) else None
-            fields = self.read(content[1])
-            if kind is not None and isinstance(fields, dict):
-                return kind(**fields)
-        raise WireError(f"no value has the tag {str(tag)[:40]!r} with this content.")
