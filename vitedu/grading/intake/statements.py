@@ -101,7 +101,8 @@ def parse_cell(source: str, cell: int = 1, scope: Scope | None = None) -> Parsed
             first, last = first_line(node), node.end_lineno
             is_alone = ends[first] == ends[last] == 1  # on its lines, which keep their comments
             text = "\n".join(lines[first - 1 : last]) if is_alone else ast.unparse(node)
-            _read_statement(node, cell, first, text, result, scope)
+            for part in split_import(node):
+                _read_statement(part, cell, first, text, result, scope)
     except (RecursionError, MemoryError):
         result.error = "expressions are nested too deep"
     except ValueError as error:  # NUL characters
@@ -146,9 +147,8 @@ def _read_statement(
 ) -> None:
     """Add a statement to a cell, with the exercises that it defines."""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        parts = [_read_import(part, cell, line) for part in split_import(node)]
-        scope.imported.update(name for part in parts for name in part.binds)
-        result.statements += parts
+        result.statements.append(_read_import(node, cell, line))
+        scope.imported.update(result.statements[-1].binds)
         return
     facts, binds = _Facts(node), set[str]()
     for name, binder in facts.binds.items():
