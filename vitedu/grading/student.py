@@ -102,8 +102,10 @@ def grade_submission(
             answer = answers.get(exercise.id)
             if answer is None:
                 reason, detail = problems.get(exercise.id, missing)
-                make = not_handed_in if reason == NOT_HANDED_IN else not_gradable
-                grade = make(exercise, reason, detail)
+                if reason == NOT_HANDED_IN:
+                    grade = not_handed_in(exercise, detail)
+                else:
+                    grade = not_gradable(exercise, reason, detail)
             elif time.monotonic() - start > MAX_SECONDS:
                 words = f"the answers before it took more than {MAX_SECONDS:g} s together"
                 grade = not_gradable(exercise, "timeout", words)
