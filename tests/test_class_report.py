@@ -3,12 +3,14 @@
 import re
 from dataclasses import replace
 
+import pytest
 from made_class import exercise_grade, submission_grade
 from test_feedback import HOSTILE, Tags, assert_harmless, everything
 
 from vitedu.checks.checker import find_checker
 from vitedu.exercises import EXERCISES, find, in_notebook
 from vitedu.grading.grades import Flag
+from vitedu.grading.pages import class_report
 from vitedu.grading.pages.class_report import (
     HARMLESS_FLAGS,
     explain_mistake,
@@ -22,8 +24,13 @@ from vitedu.grading.store import safe_name
 TWO = [find("patchify"), find("unpatchify")]
 
 
-def words(exercise, mistake):
-    return f"name of {mistake}", "because.", "look."
+@pytest.fixture(autouse=True)
+def words(monkeypatch):
+    """Words that show where they stand."""
+    names = {"explain_mistake": lambda _, mistake: (f"name of {mistake}", "because.", "look.")}
+    names["name_idea"] = lambda _, part: f"idea of {part}"
+    for name, function in names.items():
+        monkeypatch.setattr(class_report, name, function)
 
 
 def a_class():
@@ -41,7 +48,7 @@ def a_class():
 def report(grades, flags=None, exercises=TWO, problems=()):
     grades = (replace(g, flags=[*g.flags, *(flags or {}).get(g.student, ())]) for g in grades)
     summary = summarise(grades, exercises, problems)
-    source = report_page(summary, words, lambda exercise, part: f"idea of {part}")
+    source = report_page(summary)
     return source, assert_harmless(source).said
 
 

@@ -5,11 +5,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from run_answer import written_answer
 
 from vitedu.grading.box import isolation
 from vitedu.grading.box.isolation import Box
 from vitedu.grading.box.levels import IsolationError
-from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.judge import SERVER_ENDED, grade_answer
 
 pytestmark = [

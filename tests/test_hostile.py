@@ -15,7 +15,7 @@ import pytest
 from vitedu.__main__ import main
 from vitedu.grading.fingerprint import digest_files
 from vitedu.grading.grades import REASONS, Answer, Flag, Submission
-from vitedu.grading.intake import reader, reading, similarity
+from vitedu.grading.intake import reading, similarity
 from vitedu.grading.intake.extraction import Extraction
 from vitedu.grading.intake.reading import read_submission
 from vitedu.grading.intake.submissions import find_submissions
@@ -26,7 +26,7 @@ CPU_SECONDS = 5  # of reading one of them; 0.1 s to 2 s are usual
 @pytest.fixture(autouse=True)
 def little_time(monkeypatch):
     """Reading ends soon, so that a test that needs the limit does not wait for it."""
-    monkeypatch.setattr(reader, "CPU_SECONDS", CPU_SECONDS)
+    monkeypatch.setattr(reading, "CPU_SECONDS", CPU_SECONDS)
 
 
 def read(folder):
@@ -72,7 +72,7 @@ def test_beyond_a_limit_reading_ends_and_says_so(limit, amount, words, tmp_path,
     hostile.hand_in_class(tmp_path, "chained targets")
     _, _, mallory, _, zoe = find_submissions(tmp_path).submissions
     with monkeypatch.context() as patch:
-        patch.setattr(reader, limit, amount)
+        patch.setattr(reading, limit, amount)
         found = read_submission(
             Submission("mallory", mallory.files, {}, (Flag("late", "by a day"),))
         )
@@ -86,7 +86,7 @@ def test_beyond_a_limit_reading_ends_and_says_so(limit, amount, words, tmp_path,
 def test_memory_is_limited(tmp_path, monkeypatch):
     """A file that needs more is a finding of its own."""
     hostile.hand_in(tmp_path, "many keys")
-    monkeypatch.setattr(reader, "MEMORY_MB", 0)
+    monkeypatch.setattr(reading, "MEMORY_MB", 0)
     reason, words = read(tmp_path)[1].problems["patchify"]
     assert reason == "unreadable" and "memory" in words
 
@@ -94,14 +94,14 @@ def test_memory_is_limited(tmp_path, monkeypatch):
 def test_a_fault_of_the_grader_is_told_with_its_lines():
     """It is no finding of a submission."""
     with pytest.raises(RuntimeError, match="(?s)Traceback.*KeyError: 'files'"):
-        reader.call(reading.extract_plain, {"student": ""})
+        reading.call(reading.extract_plain, {"student": ""})
 
 
 PARENT = """
 import sys
-from vitedu.grading.intake import reader
+from vitedu.grading.intake import reading
 words = "import os, time; os.mkdir(f'{}/{os.getpid()}'); time.sleep(60)"
-reader.call(exec, words.replace("{}", sys.argv[1]))
+reading.call(exec, words.replace("{}", sys.argv[1]))
 """
 
 
@@ -129,9 +129,9 @@ def test_a_submission_and_what_was_found_in_it_come_back_as_they_were():
     given = Submission("a\udcff", (Path("b\udcff.ipynb"),), {"canvas_id": "7"}, (flag,))
     data = json.loads(json.dumps(asdict(given), default=str))
     assert reading.unpack_submission(data) == given
-    answer = Answer("gelu", "x", "y", flags=(flag,), cell=3, runs=(2**64 - 1,))
+    answer = Answer("gelu", "x", flags=(flag,), cell=3, runs=(2**64 - 1,))
     found = Extraction({"gelu": answer}, {"softmax": ("no_cell", "")}, [flag], {"03_encoder"})
-    data = json.loads(json.dumps(reading.pack_extraction(found)))
+    data = json.loads(json.dumps(asdict(found), default=list))
     assert reading.unpack_extraction(data) == found
 
 

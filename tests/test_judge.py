@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from run_answer import written_answer
 
 from vitedu import exercises
 from vitedu.checks.checker import find_checker
@@ -22,7 +23,6 @@ from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.box.package_view import base_files, earlier_exercises, visible_sources
-from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.judge import grade_answer, read_literal
 from vitedu.grading.transport import wire
 from vitedu.grading.transport.messages import LoadResult

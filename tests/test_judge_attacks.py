@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import replay_caches
+from run_answer import written_answer
 
 from vitedu import exercises
 from vitedu.checks.answers import PlainValue
@@ -21,7 +22,6 @@ from vitedu.grading import judge
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.judge import grade_answer
 from vitedu.grading.transport import remote_answer
 from vitedu.grading.transport.messages import write_plain

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from proof.bank import right_answers
+from run_answer import written_answer
 
 from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer
 from vitedu.grading.intake import similarity
-from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.intake.scan import MIN_TOKENS, scan_answer
 from vitedu.grading.intake.similarity import split_tokens, token_runs
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+from run_answer import written_answer
 
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
@@ -11,7 +12,7 @@ from vitedu.grading import judge, student
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import Submission
-from vitedu.grading.intake.extraction import Extraction, written_answer
+from vitedu.grading.intake.extraction import Extraction
 from vitedu.grading.student import grade_submission, real_parts
 
 pytestmark = pytest.mark.slow

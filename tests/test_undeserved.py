@@ -8,6 +8,7 @@ import inspect
 
 import pytest
 import replay_caches
+from run_answer import written_answer
 from sections import sections
 
 from vitedu import exercises
@@ -17,7 +18,6 @@ from vitedu.checks.replay import ReplayCache
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box
-from vitedu.grading.intake.extraction import written_answer
 from vitedu.grading.judge import grade_answer
 
 pytestmark = pytest.mark.slow

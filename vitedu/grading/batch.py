@@ -14,24 +14,32 @@ import secrets
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from vitedu.exercises import EXERCISES, Exercise, notebook_named, select
-from vitedu.grading.fingerprint import digest
+from vitedu.grading.fingerprint import digest, digest_files
 from vitedu.grading.grades import Flag, Submission, SubmissionGrade
-from vitedu.grading.intake.class_reader import ClassReader
 from vitedu.grading.pages.exports import safe_cell
 from vitedu.grading.store import FOLDERS, SPLIT, TABLES, Store
-from vitedu.grading.student import MIN_RUNS, Parts, grade_submission, not_gradable, real_parts
+from vitedu.grading.student import (
+    MIN_RUNS,
+    Parts,
+    catch_faults,
+    grade_submission,
+    not_gradable,
+    real_parts,
+)
 from vitedu.progressbar import ProgressBar
 
 # A notebook is graded by default if it occurs in this share of the submissions, compared with the
 # most frequent notebook.
 SHARE = 0.25
+CLASS = "class.json"  # what comparing the whole class found out
 AMBIGUOUS = "ambiguous"  # a flag, and a reason of ``grades.REASONS``
 STALE = "graded before the files, vitedu or the options changed; grade without --only, --exercises"
 
@@ -104,7 +112,8 @@ def grade_class(
         )
     if polish is not None and not 0 <= polish <= 0.25:
         raise ValueError(f"polish must be 0 to 25 percent of the points (got {100 * polish:g}).")
-    if jobs is not None and jobs < 1:
+    jobs = default_jobs() if jobs is None else jobs
+    if jobs < 1:
         raise ValueError(f"jobs must be 1 or more (got {jobs}).")
     folder, out = Path(folder), Path(out)
     if not folder.is_dir():
@@ -121,11 +130,11 @@ def grade_class(
         raise ValueError(f"no submission of {', '.join(map(repr, unknown))} in {folder}.")
 
     with Store(out) as store:
-        reader = ClassReader(submissions, parts, store)
-        counts = {} if exercises or notebook else reader.notebooks()
+        files = {each.student: digest_files(each) for each in submissions}
+        counts, flags, extractions = _read_class(submissions, files, parts, store, jobs)
         chosen = choose_exercises(exercises, notebook, counts, core=core)
         options = (runs,) if polish is None else (runs, polish)
-        digests = {name: digest(files, *options) for name, files in reader.files.items()}
+        digests = {student: digest(own, *options) for student, own in files.items()}
         ids = {exercise.id for exercise in chosen}
         if exercises or core or notebook or only:  # a part: the tables keep what they hold
             known = store.load_json(TABLES).get("exercises")
@@ -150,12 +159,13 @@ def grade_class(
             with parts.open_box(allow_unsafe=allow_unsafe) as box:
                 level = box.level
                 try:
-                    _grade_all(todo, parts, box, store, digests, reader, seed, runs, polish, jobs)
+                    how = {"seed": seed, "runs": runs, "polish": polish, "jobs": jobs}
+                    _grade_all(todo, parts, box, store, digests, extractions, **how)
                 finally:
                     for event in getattr(box, "events", ()):
                         store.log(f"isolation: {event}")
         graded = {submission.student for submission, _ in todo}
-        students, flags, num_pending = list[str](), reader.flags(), 0
+        students, num_pending = list[str](), 0
         for student, digest_now in digests.items():
             grade = store.load(student)
             known = grade.limit_to(ids).exercises if grade else []
@@ -176,12 +186,11 @@ def grade_class(
             list(intake.problems),
             {
                 name: count
-                for name, count in sorted(reader.notebooks().items())
+                for name, count in sorted(counts.items())
                 if name not in {exercise.notebook for exercise in all_exercises}
             },
             all_exercises,
         )
-        reader.save()
         store.write_json(TABLES, store.load_json(TABLES) | {"exercises": sorted(ids)})
         if on_finish:
             on_finish(store, outcome)
@@ -198,9 +207,51 @@ def _refuse_overlap(folder: Path, out: Path) -> None:
         )
 
 
-def _grade_all(todo, parts, box, store, digests, reader, seed, runs, polish, jobs) -> None:
+def _read_class(
+    submissions: list[Submission], files: dict[str, str], parts: Parts, store: Store, jobs: int
+) -> tuple[Counter[str], dict[str, list[Flag]], dict[str, Any]]:
+    """Read the submissions of a class and compare them.
+
+    What that finds out is stored with a hash of all files and versions, so that the same command
+    again reads no notebook. A fault in reading leaves a submission out: ``grade_submission`` tries
+    again and reports it. A fault in comparing is logged and changes no grade.
+
+    Returns:
+        Notebook of the course -> number of submissions with it; student -> flags from comparing;
+        student -> from ``Parts.extract``, empty if nothing had to be read.
+    """
+    key, known = digest("", *map(ascii, sorted(files.items()))), store.load_json(CLASS)
+    extractions: dict[str, Any] = {}
+    if known.get("key") != key:
+        bar = ProgressBar(total=len(submissions))
+
+        def read(submission: Submission) -> Any:
+            with catch_faults(lambda text: None, submission.student, "reading"):
+                return parts.extract(submission)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            for done, found in enumerate(pool.map(read, submissions), 1):
+                bar.update(done, f"{done} of {len(submissions)} submissions read")
+                if found is not None:
+                    extractions[submissions[done - 1].student] = found
+        bar.close()
+        flags = None
+        with catch_faults(store.log, "the class", "comparing answers"):
+            flags = parts.compare({s: each.answers for s, each in extractions.items()})
+        known = {"key": key if flags is not None else ""}
+        known["notebooks"] = Counter(n for each in extractions.values() for n in each.notebooks)
+        known["flags"] = {
+            student: [[flag.kind, flag.message] for flag in own]
+            for student, own in (flags or {}).items()
+        }
+        store.write_json(CLASS, known)
+    flags = {s: [Flag(*words) for words in own] for s, own in known["flags"].items()}
+    return Counter(known["notebooks"]), flags, extractions
+
+
+def _grade_all(todo, parts, box, store, digests, extractions, *, seed, runs, polish, jobs) -> None:
     """Grade in threads that wait for the workers of the box; store each grade when it is ready."""
-    jobs = min(jobs or default_jobs(), len(todo))
+    jobs = min(jobs, len(todo))
     bar, stop = ProgressBar(total=len(todo)), threading.Event()
 
     def work(submission: Submission, exercises: list[Exercise]) -> None:
@@ -216,7 +267,7 @@ def _grade_all(todo, parts, box, store, digests, reader, seed, runs, polish, job
             seed=own_seed,
             runs=runs,
             polish=polish,
-            extraction=reader.extraction(submission),
+            extraction=extractions.get(submission.student),
             log=store.log,
         )
         if twins:

@@ -50,8 +50,7 @@ class Flag:
 class Program:
     """The statements that an answer may need, as ``box.names.Statement``. Plain data."""
 
-    spaces: dict[str, dict]  # notebook or module -> place -> statement; all answers share it
-    needed: dict[str, list[int]]  # notebook or module -> places that this answer may need
+    spaces: dict[str, dict]  # notebook or module -> place -> statement
     targets: list[tuple[str, int]]  # its definitions, the one that counts first
     mocks: dict[str, str]  # name -> code in place of what needs data
     uses: list[str]  # other exercises that it may use
@@ -65,7 +64,6 @@ class Answer:
 
     exercise: str  # id of the syllabus
     source: str  # its cell
-    match: str = "metadata"  # or "name", if the cell has no metadata
     notebook: str = ""  # name of its file
     flags: tuple[Flag, ...] = ()
     cell: int = 0  # number of its cell in the notebook, from 1

@@ -224,8 +224,8 @@ def _find_stand_ins(task: _Task) -> tuple[str, ...]:
         return ()
     own = {
         name
-        for space, places in program.needed.items()
-        for statement in (program.spaces[space][place] for place in places)
+        for statements in program.spaces.values()
+        for statement in statements.values()
         for name in statement.binds
         if "import" not in statement.marks
     }

@@ -12,7 +12,7 @@ import secrets
 import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -65,11 +65,9 @@ class Store:
         self._secret_lock = threading.Lock()
 
     def __enter__(self) -> "Store":
-        try:
+        with self._explain(self.out):
             for folder in FOLDERS[:2]:
                 (self.out / folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._write_error(self.out, error) from None
         with ExitStack() as stack:
             if not stack.enter_context(file_lock(self.out / ".lock", 0)):
                 raise OSError(
@@ -102,8 +100,7 @@ class Store:
     def load_all(self, students: Iterable[str]) -> Iterator[SubmissionGrade]:
         """Read grades one at a time, so that the whole class is never in memory."""
         for student in students:
-            grade = self.load(student)
-            if grade is not None:
+            if (grade := self.load(student)) is not None:
                 yield grade
 
     def save(self, grade: SubmissionGrade) -> None:
@@ -128,11 +125,9 @@ class Store:
             OSError: it cannot be written; an earlier file stays unchanged.
         """
         path, content = self.out / name, text.encode("utf-8", "replace")
-        try:
+        with suppress(OSError):
             if path.read_bytes() == content:
                 return
-        except OSError:
-            pass
         self._replace(path, content)
 
     def remove_others(self, folder: str, ending: str, students: Iterable[str]) -> None:
@@ -140,10 +135,8 @@ class Store:
         known = {safe_name(student) for student in students}
         for path in (self.out / folder).glob(f"*{ending}"):
             if SAFE_NAME.fullmatch(path.stem) and path.stem not in known:
-                try:
+                with self._explain(path):
                     path.unlink(missing_ok=True)
-                except OSError as error:
-                    raise self._write_error(path, error) from None
 
     def load_json(self, name: str) -> dict:
         """Read a JSON object; an empty dict if there is none. A damaged file is kept beside it."""
@@ -176,22 +169,23 @@ class Store:
 
     def log(self, text: str) -> None:
         """Add lines to ``grader.log``; do nothing if it cannot be written."""
-        try:
-            with open(self.out / "grader.log", "a", encoding="utf-8", errors="replace") as file:
-                file.write(text.rstrip() + "\n")
-        except OSError:
-            pass
+        path = self.out / "grader.log"
+        with suppress(OSError), path.open("a", encoding="utf-8", errors="replace") as file:
+            file.write(text.rstrip() + "\n")
 
     def _replace(self, path: Path, content: bytes) -> None:
-        try:
+        with self._explain(path):
             path.parent.mkdir(exist_ok=True)
             write_whole(path, content)
-        except OSError as error:
-            raise self._write_error(path, error) from None
 
-    def _write_error(self, path: Path, error: OSError) -> OSError:
-        return OSError(
-            f"{path} cannot be written ({error.strerror or error}). Every grade in "
-            f"{self.out / 'submissions'} is whole; make room or choose another --out and give the "
-            "same command again: it goes on where it stopped."
-        )
+    @contextmanager
+    def _explain(self, path: Path) -> Iterator[None]:
+        """Name the file that cannot be written, and the remedy."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(
+                f"{path} cannot be written ({error.strerror or error}). Every grade in "
+                f"{self.out / 'submissions'} is whole; make room or choose another --out and give "
+                "the same command again: it goes on where it stopped."
+            ) from None

@@ -94,31 +94,28 @@ def grade_submission(
     with catch_faults(log, submission.student, "reading") as fault:
         extraction = parts.extract(submission) if extraction is None else extraction
         answers, problems, flags = extraction.answers, extraction.problems, list(extraction.flags)
+    missing = ("grader", fault[0]) if fault else ("no_cell", "")
     grades, passed = [], set[str]()
     with SharedBox(box) as own_box:
         for exercise in exercises:
-            if fault:
-                grades.append(not_gradable(exercise, "grader", fault[0]))
-                continue
+            grade: ExerciseGrade | None = None
             answer = answers.get(exercise.id)
             if answer is None:
-                reason, detail = problems.get(exercise.id, ("no_cell", ""))
+                reason, detail = problems.get(exercise.id, missing)
                 if reason == NOT_HANDED_IN:
-                    grades.append(not_handed_in(exercise, detail))
+                    grade = not_handed_in(exercise, detail)
                 else:
-                    grades.append(not_gradable(exercise, reason, detail))
-                continue
-            if time.monotonic() - start > MAX_SECONDS:
+                    grade = not_gradable(exercise, reason, detail)
+            elif time.monotonic() - start > MAX_SECONDS:
                 words = f"the answers before it took more than {MAX_SECONDS:g} s together"
-                grades.append(not_gradable(exercise, "timeout", words))
-                continue
-            grade = None
-            with catch_faults(log, submission.student, exercise.id) as own_fault:
-                grade = parts.grade(answer, seed, own_box, passed=frozenset(passed), **how)
-            if own_fault or grade is None:
-                grade = not_gradable(exercise, "grader", "".join(own_fault))
-            elif grade.reason == "grader":  # ``Parts.grade`` reported a fault of its own
-                log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
+                grade = not_gradable(exercise, "timeout", words)
+            else:
+                with catch_faults(log, submission.student, exercise.id) as own_fault:
+                    grade = parts.grade(answer, seed, own_box, passed=frozenset(passed), **how)
+                if grade is None:
+                    grade = not_gradable(exercise, "grader", "".join(own_fault))
+                elif grade.reason == "grader":  # ``Parts.grade`` reported a fault of its own
+                    log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
             grades.append(grade)
             if grade.state == PASSED:
                 passed.add(exercise.id)

@@ -11,7 +11,7 @@ trust it, and can read nbgrader's ``submitted/``.
 """
 
 import ast
-import json
+import copy
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -99,9 +99,8 @@ def assign_nbgrader(
         FileNotFoundError, ValueError: as ``assign`` and ``source_notebook``.
     """
     sources = _read_sources(out, notebooks, exercises)
-    pairs = [(source, source_notebook(notebook)) for source, notebook in sources]
     paths = []
-    for source, notebook in pairs:
+    for source, notebook in [(source, source_notebook(each)) for source, each in sources]:
         folder = out / "source" / source.stem
         folder.mkdir(parents=True, exist_ok=True)
         paths.append(_write(notebook, folder / source.name))
@@ -226,7 +225,7 @@ def _grading_metadata(grade_id: str, *, solution: bool = False, points: int | No
 
 
 def _clear_outputs(notebook: NotebookNode) -> NotebookNode:
-    result = nbformat.from_dict(json.loads(json.dumps(notebook)))
+    result = copy.deepcopy(notebook)
     for cell in result.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None

@@ -50,8 +50,8 @@ class Statement(NamedTuple):
     binds: list[str]  # names that it binds
     changes: list[str]  # names whose value it changes: ``table[0] = 1``, ``Block.forward = f``
     reads: list[str]  # global names that it may read, also when its functions are called
-    # of: import, certain (it always binds), value, call, seed, backward, display, training, star,
-    # future, text (of a cell that is no code)
+    # of: import, certain (it always binds), value, call, seed, display, training, star, future,
+    # text (of a cell that is no code)
     marks: list[str]
 
 

@@ -14,36 +14,23 @@ The rules, in the order in which they are applied:
 4. ``X = report.implementation``, ``X = solution(...)`` and ``from my_vit import X`` are no answers.
 """
 
-import ast
 import math
 import re
-import time
-from collections.abc import Iterable
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from vitedu.exercises import BY_ID, EXERCISES, Exercise
+from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
 from vitedu.grading.box.names import Makers, Statement
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Program, Submission
 from vitedu.grading.intake.notebook_file import Cell, read_notebook
 from vitedu.grading.intake.scan import scan_answer
-from vitedu.grading.intake.statements import (
-    MAX_CODE,
-    MAX_SOURCE,
-    MAX_STATEMENTS,
-    ParsedCell,
-    called_with,
-    effects,
-    parse_cell,
-)
+from vitedu.grading.intake.similarity import token_runs
+from vitedu.grading.intake.statements import MAX_SOURCE, ParsedCell, Scope, parse_cell
 from vitedu.grading.intake.submissions import clean_name, notebook_of
 
-# CPU time for reading one student's files, and again for finding the answers; the course takes 2 s
-READ_SECONDS = 10.0
 MAX_TARGETS = 4  # definitions of an exercise that are tried
 
 _BINDS = re.compile(r"^(?:def |class |import |type )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
-
 _WORD = re.compile(r"[^\W\d]\w*")
 
 # exercise -> name -> code in place of what a notebook computes from data that a worker lacks
@@ -81,78 +68,36 @@ class _File:
 
     Attributes:
         space: the name of its namespace; modules that it writes have their own.
-        bound: names that it binds in a way that is not seen here -> where.
+        bound: names that it binds in a way that is not seen here.
         definitions: exercise -> what defines it, in order.
     """
 
-    def __init__(self, name: str, cells: list[Cell], budget: int, spaces: dict):
-        self.name, self.cells, self.budget = name, cells, budget
+    def __init__(self, name: str, cells: list[Cell], spaces: dict):
+        self.name, self.cells = name, cells
         self.space = clean_name(name.rsplit(".", 1)[0]) or "notebook"
         while self.space in spaces:
             self.space += "_"
         self.parsed: list[ParsedCell] = []
         self.definitions: dict[str, list[_Definition]] = {}
         self.bound: set[str] = set()
-        total = 0
+        scope = Scope()
         for number, cell in enumerate(cells):
             parsed = ParsedCell()
             if cell.kind == "code" or cell.exercise in BY_ID:
-                parsed = parse_cell(cell.source, number + 1, self.budget)
-                if len(cell.source) <= min(self.budget, MAX_SOURCE):
-                    self.budget -= len(cell.source)
-            total += len(parsed.statements)
-            if total > MAX_STATEMENTS:
-                parsed = ParsedCell(error=f"more than {MAX_STATEMENTS:,} statements in a notebook")
+                parsed = parse_cell(cell.source, number + 1, scope)
             self.parsed.append(parsed)
             if parsed.error:  # a cell that cannot be parsed may still bind names
                 self.bound |= set(_BINDS.findall(cell.source[:MAX_SOURCE]))
-            self._add(number, cell, parsed, spaces)
-        self._add_effects(spaces)
+            space = parsed.module or self.space
+            statements = spaces.setdefault(space, {})
+            first = len(statements)
+            for place, statement in enumerate(parsed.statements, first):
+                marks = [*statement.marks, *([] if cell.kind == "code" else ["text"])]
+                statements[place] = statement._replace(marks=marks)
+            for id, index, is_attempt in parsed.definitions:
+                found = _Definition(self, number, space, first + index, is_attempt)
+                self.definitions.setdefault(id, []).append(found)
         self.chapters = self._find_chapters()
-
-    def _add(self, number: int, cell: Cell, parsed: ParsedCell, spaces: dict) -> None:
-        space = parsed.module or self.space
-        statements = spaces.setdefault(space, {})
-        first = len(statements)
-        for index, statement in enumerate(parsed.statements):
-            if cell.kind != "code":
-                statement = statement._replace(marks=[*statement.marks, "text"])
-            statements[first + index] = statement
-        for id, index, is_attempt in parsed.definitions:
-            found = _Definition(self, number, space, first + index, is_attempt)
-            self.definitions.setdefault(id, []).append(found)
-
-    def _add_effects(self, spaces: dict) -> None:
-        """Add to calls of the notebook's functions what these change and bind."""
-        known: dict[str, tuple[bool, set[str], set[str]]] = {}
-        for parsed in self.parsed:
-            for node in parsed.nodes:
-                if isinstance(node, ast.FunctionDef) and any(found := effects(node)):
-                    known[node.name] = found
-        own = spaces.get(self.space, {})
-        imported = {name for each in own.values() if "import" in each.marks for name in each.binds}
-        places = iter(sorted(own))
-        for parsed in self.parsed:
-            values: set[str] = set()  # bound in this cell so far
-            for node, touches in zip(parsed.nodes, parsed.touches, strict=True):
-                if parsed.module:
-                    break
-                place = next(places)
-                statement = spaces[self.space][place]
-                binds, changes = set(statement.binds), set(statement.changes)
-                for name, passed in called_with(node):
-                    if name in known:
-                        changes_passed, bound, changed = known[name]
-                        binds |= bound
-                        changes |= changed | (passed if changes_passed else set())
-                if "backward" in statement.marks:
-                    changes |= values  # their gradients
-                if "value" in statement.marks:
-                    values |= binds
-                changes -= imported & touches  # nn.init.zeros_(weight) changes no nn
-                spaces[self.space][place] = statement._replace(
-                    binds=sorted(binds), changes=sorted(changes)
-                )
 
     def _find_chapters(self) -> set[str]:
         """Find out which of the course's notebooks a file contains.
@@ -166,21 +111,14 @@ class _File:
             for cell, parsed in zip(self.cells, self.parsed, strict=True)
             if cell.exercise in BY_ID and _is_own_mark(cell, parsed)
         }
-        if marked:
-            return marked
-        defined: dict[str, set[str]] = {}
-        for id in self.definitions:
-            defined.setdefault(BY_ID[id].notebook, set()).add(id)
-        chapters = {notebook_of(self.name)} - {""}
-        if defined:
-            most = max(len(ids) for ids in defined.values())
-            size = {n: sum(e.notebook == n for e in EXERCISES) for n in defined}
-            chapters |= {
-                n
-                for n, ids in defined.items()
-                if len(ids) in (most, size[n]) or 2 * len(ids) >= size[n]
-            }
-        return chapters
+        counts = Counter(BY_ID[id].notebook for id in self.definitions)
+        most = max(counts.values(), default=0)
+        named = {notebook_of(self.name)} - {""}
+        return marked or named | {
+            notebook
+            for notebook, count in counts.items()
+            if count == most or 2 * count >= len(in_notebook(notebook))
+        }
 
 
 def _is_own_mark(cell: Cell, parsed: ParsedCell) -> bool:
@@ -195,45 +133,22 @@ def extract(submission: Submission) -> Extraction:
     files: list[_File] = []
     unreadable: dict[str, str] = {}
     spaces: dict[str, dict[int, Statement]] = {}
-    budget = MAX_CODE
-    start = time.thread_time()
-    for path in reversed(submission.files):  # newest first, in case the budget runs out
-        name = clean_name(Path(path).name)
-        notebook = None
-        if time.thread_time() - start > READ_SECONDS:
-            problem = f"reading the newer files took more than {READ_SECONDS:g} s"
-        else:
-            notebook = read_notebook(Path(path))
-            problem = notebook.problem
-        if notebook is None or problem:
-            unreadable[name] = problem
-            result.flags.append(Flag("unreadable", f"{name}: {problem}"))
+    for path in reversed(submission.files):  # what is said about newer ones comes first
+        name, notebook = clean_name(path.name), read_notebook(path)
+        if notebook.problem:
+            unreadable[name] = notebook.problem
+            result.flags.append(Flag("unreadable", f"{name}: {notebook.problem}"))
             continue
         result.flags += [Flag("oddity", f"{name}: {oddity}") for oddity in notebook.oddities]
         if words := _unknown_marks(notebook.cells):
             result.flags.append(Flag("unknown_exercise", f"{name} marks cells as {words}"))
-        files.insert(0, _File(name, notebook.cells, budget, spaces))
-        budget = files[0].budget
+        files.insert(0, _File(name, notebook.cells, spaces))
     if not submission.files:
         unreadable[""] = "; ".join(flag.message for flag in submission.flags) or "no file at all"
     for file in files:
         result.notebooks |= file.chapters
     _find_answers(result, files, spaces, unreadable)
     return result
-
-
-def written_answer(exercise: str, source: str, support: str = "") -> Answer:
-    """Make an answer of the text of its cell and of a cell in front of it.
-
-    Example:
-        >>> written_answer("gelu", "gelu = abs").cell
-        2
-    """
-    spaces: dict[str, dict[int, Statement]] = {}
-    cells = [Cell("code", support), Cell("code", source, exercise)]
-    result, file = Extraction(), _File("notebook.ipynb", cells, MAX_CODE, spaces)
-    _find_answers(result, [file], spaces, {}, [exercise])
-    return result.answers.get(exercise) or Answer(exercise, source, cell=2)
 
 
 def _unknown_marks(cells: list[Cell]) -> str:
@@ -250,26 +165,20 @@ def _find_answers(
     files: list[_File],
     spaces: dict[str, dict[int, Statement]],
     unreadable: dict[str, str],
-    ids: Iterable[str] = BY_ID,
 ) -> None:
     index = _Index(spaces)
-    start = time.thread_time()
     bound = set().union(*(file.bound for file in files))
-    choices = {id: _choose(BY_ID[id], files) for id in BY_ID}
+    choices = {exercise.id: _choose(exercise, files) for exercise in EXERCISES}
     own = {
         id: found[0].space for id, (found, _) in choices.items() if found and found[0].is_attempt
     }
-    for exercise in [BY_ID[id] for id in ids]:
+    for exercise in EXERCISES:
         chosen, flags = choices[exercise.id]
-        if chosen and time.thread_time() - start > READ_SECONDS:
-            words = f"finding the answers before it took more than {READ_SECONDS:g} s"
-            result.problems[exercise.id] = "unreadable", words
-        elif chosen:
+        if chosen:
             result.answers[exercise.id] = _build_answer(exercise, chosen, flags, index, own, bound)
         else:
-            result.problems[exercise.id] = _explain_absence(
-                exercise.id, exercise.notebook, files, unreadable, result.notebooks
-            )
+            problem = _explain_absence(exercise, files, unreadable, result.notebooks)
+            result.problems[exercise.id] = problem
 
 
 def _choose(exercise: Exercise, files: list[_File]) -> tuple[list[_Definition], list[Flag]]:
@@ -317,22 +226,20 @@ def _build_answer(
         flags.append(Flag("not_code", f"the answer stands in a {clean_name(cell.kind)[:20]} cell"))
     if parsed.magics:
         flags.append(Flag("magics", f"{parsed.magics} lines of IPython's were taken out of it"))
-    needed = index.collect([(each.space, each.place) for each in chosen])
-    statements = [index.spaces[space][p] for space in needed for p in needed[space]]
-    names = {name for each in statements for name in each.reads}
+    targets = [(each.space, each.place) for each in chosen]
+    spaces = index.collect(targets)
+    names = {name for places in spaces.values() for each in places.values() for name in each.reads}
     program = Program(
-        spaces=index.spaces,
-        needed=needed,
-        targets=[(each.space, each.place) for each in chosen],
+        spaces=spaces,
+        targets=targets,
         mocks={n: code for n, code in MOCKS.get(exercise.id, {}).items() if n in names},
         uses=sorted(names & BY_ID.keys() - {exercise.id}),
         own={id: own[id] for id in sorted(names & own.keys() - {exercise.id})},
         bound=sorted(names & bound),
     )
-    match = "metadata" if cell.exercise == exercise.id else "name"
     source = "\n".join(parsed.lines).strip("\n") if not parsed.module else cell.source
-    answer = Answer(exercise.id, source, match, file.name, (), number, program)
-    return replace(answer, flags=(*flags, *scan_answer(answer)))
+    answer = Answer(exercise.id, source, file.name, (), number, program)
+    return replace(answer, flags=(*flags, *scan_answer(answer)), runs=token_runs(answer))
 
 
 class _Index:
@@ -344,19 +251,17 @@ class _Index:
     def __init__(self, spaces: dict[str, dict[int, Statement]]):
         self.spaces = spaces
         self.makers = {space: Makers(statements) for space, statements in spaces.items()}
-        self.always: dict[str, list[int]] = {}  # star imports and features
-        self.calls: dict[str, dict[int, list[int]]] = {}  # space -> cell -> calls that show nothing
+        self.always = defaultdict(list)  # space -> places of star imports and features
+        self.calls = defaultdict(list)  # (space, cell) -> places of calls that show nothing
         for space, statements in spaces.items():
-            calls = self.calls[space] = {}
             for place, statement in statements.items():
+                if {"star", "future"} & set(statement.marks):
+                    self.always[space].append(place)
                 if "call" in statement.marks and "display" not in statement.marks:
-                    calls.setdefault(statement.cell, []).append(place)
-            self.always[space] = [
-                p for p, s in statements.items() if {"star", "future"} & set(s.marks)
-            ]
+                    self.calls[space, statement.cell].append(place)
 
-    def collect(self, targets: list[tuple[str, int]]) -> dict[str, list[int]]:
-        """Return space -> places of what statements may need, with these."""
+    def collect(self, targets: list[tuple[str, int]]) -> dict[str, dict[int, Statement]]:
+        """Return space -> place -> statement of what statements may need, with these."""
         work = list(targets)
         seen: set[tuple[str, int]] = set()
         done: dict[tuple, float] = {}  # (space, name, where its value begins) -> up to where
@@ -376,17 +281,11 @@ class _Index:
                 ends.setdefault(space, math.inf)
                 work += [(space, each) for each in self.always[space]]
             if "value" in statement.marks:
-                calls = self.calls[space].get(statement.cell, ())
                 names = set(statement.reads)
-                work += [
-                    (space, p)
-                    for p in calls
-                    if p < place
-                    and (
-                        "seed" in self.spaces[space][p].marks
-                        or names & set(self.spaces[space][p].reads)
-                    )
-                ]
+                for p in self.calls[space, statement.cell]:
+                    call = self.spaces[space][p]
+                    if p < place and ("seed" in call.marks or not names.isdisjoint(call.reads)):
+                        work.append((space, p))
             for name in {*statement.reads, *statement.changes}:
                 for before in {float(place), ends[space]}:
                     makers_here = self.makers[space]
@@ -404,9 +303,9 @@ class _Index:
             if "import" in statement.marks:  # of a module that a cell writes
                 for name in self.spaces.keys() & set(_WORD.findall(statement.text)) - {space}:
                     work += [(name, each) for each in self.spaces[name]]
-        needed: dict[str, list[int]] = {space: [] for space, _ in targets}
+        needed: dict[str, dict[int, Statement]] = {space: {} for space, _ in targets}
         for space, place in sorted(seen):
-            needed.setdefault(space, []).append(place)
+            needed.setdefault(space, {})[place] = self.spaces[space][place]
         return needed
 
 
@@ -414,22 +313,19 @@ class _Index:
 
 
 def _explain_absence(
-    exercise: str,
-    notebook: str,
-    files: Iterable[_File],
-    unreadable: dict[str, str],
-    present: set[str],
+    exercise: Exercise, files: list[_File], unreadable: dict[str, str], present: set[str]
 ) -> tuple[str, str]:
-    words = f"def {exercise}(", f"class {exercise}(", f"class {exercise}:", f"{exercise} ="
+    id, notebook = exercise.id, exercise.notebook
+    words = f"def {id}(", f"class {id}(", f"class {id}:", f"{id} ="
     for file in files:
         for number, (cell, parsed) in enumerate(zip(file.cells, file.parsed, strict=True), 1):
-            is_marked = cell.exercise == exercise
+            is_marked = cell.exercise == id
             if parsed.error and (is_marked or any(word in cell.source for word in words)):
                 return "syntax", f"cell {number} of {file.name}: {parsed.error}"
             if is_marked and not cell.source.strip():
                 return "no_cell", f"its cell in {file.name} is empty"
             if is_marked and _is_own_mark(cell, parsed):
-                return "no_cell", f"its cell in {file.name} does not define {exercise}"
+                return "no_cell", f"its cell in {file.name} does not define {id}"
     for name, problem in unreadable.items():
         about = notebook_of(name)
         if about == notebook or (not about and notebook not in present):

@@ -88,23 +88,20 @@ def _parse_json(path: Path) -> Any:
 
 
 def _read_cells(content: Any) -> NotebookFile:
-    """Find the cells of nbformat 3 and 4. Malformed ones are left out and listed as oddities."""
+    """Find the cells of nbformat 4. Malformed ones are left out and listed as oddities."""
     if not isinstance(content, dict):
         raise Unreadable(f"it is JSON, but a {type(content).__name__} and no notebook")
     raw_cells = content.get("cells")
-    if "cells" not in content and isinstance(sheets := content.get("worksheets"), list):
-        lists = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
-        raw_cells = [cell for cells in lists if isinstance(cells, list) for cell in cells]
     if not isinstance(raw_cells, list):
         raise Unreadable("it is JSON, but has no list of cells")
     oddities, cells = [], []
-    if content.get("nbformat") not in (3, 4):
+    if content.get("nbformat") != 4:
         oddities.append(f"format {str(content.get('nbformat'))[:20]}, read as 4")
     if len(raw_cells) > MAX_CELLS:
         oddities.append(f"{len(raw_cells)} cells, only the last {MAX_CELLS} are read")
         raw_cells = raw_cells[-MAX_CELLS:]
     for raw in raw_cells:
-        source = _join(raw.get("source", raw.get("input", ""))) if isinstance(raw, dict) else None
+        source = _join(raw.get("source", "")) if isinstance(raw, dict) else None
         if source is None:
             continue
         metadata = raw.get("metadata")

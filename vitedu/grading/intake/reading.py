@@ -1,20 +1,38 @@
-"""Read what a student handed in, in a process that may die.
+"""Read what a student handed in, in a process that may die, so that no text can stop a class.
 
-Role: ``read_submission``, and submissions and extractions as data that JSON can hold. ``reader``
-has the process; ``extraction`` and ``similarity`` do the work.
+Role: ``read_submission``. ``call`` has a function done by a Python of its own, without torch, with
+little time and memory, which answers with JSON. ``extraction`` does the work.
 """
 
-from dataclasses import asdict, replace
+import importlib
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from vitedu.exercises import EXERCISES
+from vitedu.grading.box import linux
+from vitedu.grading.box.limits import MB, mapped_bytes
 from vitedu.grading.box.names import Statement
 from vitedu.grading.grades import Answer, Flag, Program, Submission
-from vitedu.grading.intake import reader
 from vitedu.grading.intake.extraction import Extraction, extract
-from vitedu.grading.intake.similarity import token_runs
 from vitedu.grading.intake.submissions import notebook_of
+
+CPU_SECONDS = 20  # of one call; reading the solved course takes 0.8 s
+WALL_SECONDS = 300.0  # on a crowded machine
+MEMORY_MB = 1024  # beyond what is mapped at first; a file may take four times its size
+MAX_REPLY = 32 * MB  # bytes
+
+
+class ReaderDied(RuntimeError):
+    """A call ended its process; the message says how."""
 
 
 def read_submission(submission: Submission) -> Extraction:
@@ -24,8 +42,8 @@ def read_submission(submission: Submission) -> Extraction:
         RuntimeError: a fault of the grader, with the lines of the other process.
     """
     try:
-        return unpack_extraction(reader.call(extract_plain, asdict(submission)))
-    except reader.ReaderDied as death:
+        return unpack_extraction(call(extract_plain, asdict(submission)))
+    except ReaderDied as death:
         words = f"reading what was handed in {death}"
         notebooks = {notebook_of(path.name) for path in submission.files} - {""}
         problems = {exercise.id: ("unreadable", words) for exercise in EXERCISES}
@@ -33,11 +51,68 @@ def read_submission(submission: Submission) -> Extraction:
 
 
 def extract_plain(data: dict) -> dict:
-    """Find the answers of a submission, as data for JSON, with what compares them."""
-    found = extract(unpack_submission(data))
-    for exercise, answer in found.answers.items():
-        found.answers[exercise] = replace(answer, runs=token_runs(answer))
-    return pack_extraction(found)
+    """Find the answers of a submission, as plain data."""
+    return asdict(extract(unpack_submission(data)))
+
+
+def call(function: Callable[[Any], Any], data: Any) -> Any:
+    """Return what a function of a module returns, computed in a process of its own.
+
+    Args:
+        function: takes and returns data that JSON can hold; paths become texts, and sets lists.
+        data: its argument.
+
+    Raises:
+        ReaderDied: it ended its process or went beyond a limit.
+        RuntimeError: it raised, which is a fault of the grader; with the lines.
+    """
+    request = {"module": function.__module__, "name": function.__name__, "data": data}
+    request |= {"cpu": CPU_SECONDS, "memory": MEMORY_MB, "reply": MAX_REPLY}
+    # -P: a file beside the submissions is no module
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import work; work()"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code],
+            input=json.dumps(request, default=str).encode(),
+            capture_output=True,
+            timeout=WALL_SECONDS,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise ReaderDied(f"took more than {WALL_SECONDS:g} s") from None
+    if done.returncode == -signal.SIGXCPU:
+        raise ReaderDied(f"took more than {CPU_SECONDS} s of computing time")
+    if done.returncode < 0:
+        raise ReaderDied(f"ended its process ({done.returncode})")
+    if done.returncode:
+        raise RuntimeError(done.stderr.decode("utf-8", "replace")[-4000:])
+    result = json.loads(done.stdout)
+    if "died" in result:
+        raise ReaderDied(result["died"])
+    return result["done"]
+
+
+def work() -> None:
+    """Call the function that the input names, within its limits, and write the result."""
+    if sys.platform == "linux":
+        linux.prctl(linux.DEATH_SIGNAL, signal.SIGKILL)
+    request = json.load(sys.stdin)
+    function = getattr(importlib.import_module(request["module"]), request["name"])
+    spent = int(time.process_time()) + request["cpu"]
+    limits = {name: size + request["memory"] * MB for name, size in mapped_bytes().items()}
+    for name, limit in {**limits, "CPU": spent, "CORE": 0, "FSIZE": 0}.items():
+        with suppress(AttributeError, OSError, ValueError):  # unknown here, or already lower
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit + 1))
+    try:
+        text = json.dumps({"done": function(request["data"])}, default=list)
+    except (MemoryError, RecursionError) as error:
+        word = "went too deep"
+        if isinstance(error, MemoryError):
+            word = f"needed more than {request['memory']} MB of memory"
+        text = json.dumps({"died": word})
+    if len(text) > request["reply"]:
+        text = json.dumps({"died": "gave more than can be kept"})
+    print(text, flush=True)
 
 
 # --- as plain data -------------------------------------------------------------------------------
@@ -49,34 +124,19 @@ def unpack_submission(data: dict) -> Submission:
     return Submission(**data | {"files": files, "flags": flags})
 
 
-def pack_extraction(found: Extraction) -> dict:
-    """Write what was found as data for JSON; the statements, which all answers share, once."""
-    programs = [answer.program for answer in found.answers.values() if answer.program]
-    spaces = programs[0].spaces if programs else {}
-    bare = {
-        exercise: replace(answer, program=answer.program and replace(answer.program, spaces={}))
-        for exercise, answer in found.answers.items()
-    }
-    return asdict(replace(found, answers=bare)) | {
-        "notebooks": sorted(found.notebooks),
-        "spaces": [[name, list(places.values())] for name, places in spaces.items()],
-    }
-
-
 def unpack_extraction(data: dict) -> Extraction:
-    """Read what ``pack_extraction`` wrote."""
+    """Read an extraction from its fields."""
     answers = {}
-    spaces = {
-        name: {place: Statement(*each) for place, each in enumerate(statements)}
-        for name, statements in data["spaces"]
-    }
     for exercise, own in data["answers"].items():
-        known: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in own.items()}
-        known["flags"] = tuple(Flag(**flag) for flag in own["flags"])
+        own |= {"runs": tuple(own["runs"]), "flags": tuple(Flag(**flag) for flag in own["flags"])}
         if program := own["program"]:
+            spaces = {
+                name: {int(place): Statement(*each) for place, each in statements.items()}
+                for name, statements in program["spaces"].items()
+            }
             targets = [tuple(target) for target in program["targets"]]
-            known["program"] = Program(**program | {"spaces": spaces, "targets": targets})
-        answers[exercise] = Answer(**known)
+            own["program"] = Program(**program | {"spaces": spaces, "targets": targets})
+        answers[exercise] = Answer(**own)
     problems = {exercise: tuple(words) for exercise, words in data["problems"].items()}
     flags = [Flag(**flag) for flag in data["flags"]]
     return Extraction(answers, problems, flags, set(data["notebooks"]))

@@ -9,7 +9,7 @@ on it: values decide, and what an answer's own process says beside them is worth
 
 import ast
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
@@ -34,15 +34,16 @@ def scan_answer(answer: Answer) -> list[Flag]:
     texts, program, flags = [answer.source], answer.program, []
     if program:  # the answer, and the definitions and imports that it may need
         space, place = program.targets[0]
-        needed = [program.spaces[s][p] for s, places in program.needed.items() for p in places]
+        needed = [each for places in program.spaces.values() for each in places.values()]
         texts = [each.text for each in needed if "value" not in each.marks and each.binds]
         texts.append(program.spaces[space][place].text)
     if risks := sorted(set().union(*map(read_risks, texts))):
         more = f" and {len(risks) - MOST_WORDS} more" if len(risks) > MOST_WORDS else ""
         words = f"no answer needs {', '.join(risks[:MOST_WORDS])}{more}"
         flags.append(Flag("dangerous", words))
-    tokens = split_tokens(answer.source, answer.exercise)
-    if len(tokens) >= MIN_TOKENS and tokens == _reference_tokens(answer.exercise):
+    exercise, tokens = find(answer.exercise), split_tokens(answer.source, answer.exercise)
+    is_long = exercise.kind != "value" and len(tokens) >= MIN_TOKENS
+    if is_long and tokens == split_tokens(reference_source(exercise), exercise.id):
         words = "the published reference; names, comments and layout aside"
         flags.append(Flag("like_reference", words))
     return flags
@@ -71,10 +72,3 @@ def read_risks(text: str) -> frozenset[str]:
             words = [a.value for a in node.args if isinstance(a, ast.Constant)]
             risks |= {repr(word) for word in words if isinstance(word, str) and word in INSIDES}
     return frozenset(risks)
-
-
-@cache
-def _reference_tokens(exercise: str) -> list[str]:
-    """Return the tokens of a reference; none of a value."""
-    known = find(exercise)
-    return [] if known.kind == "value" else split_tokens(reference_source(known), exercise)

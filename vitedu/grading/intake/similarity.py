@@ -13,6 +13,7 @@ are small.
 import ast
 import builtins
 import hashlib
+import itertools
 import re
 from collections import Counter, defaultdict
 from functools import cache, lru_cache
@@ -49,20 +50,20 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
     for exercise in exercises:
         if find(exercise).kind == "value":
             continue
-        sets = {s: frozenset(own[exercise].runs) for s, own in answers.items() if exercise in own}
-        for pair, overlap, common in _find_pairs(_drop_common(sets)):
+        runs = {s: own[exercise].runs for s, own in answers.items() if exercise in own}
+        for pair, overlap, common in _find_pairs(runs):
             shared[pair].append((exercise, overlap, common))
     partners: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for (one, other), matches in shared.items():
         total = sum(common for _, _, common in matches)
         if total < MIN_RUNS:
             continue
-        words = ", ".join(
-            f"{id} {overlap:.0%}{_identity_note(answers[one][id], answers[other][id])}"
-            for id, overlap, _ in matches
-        )
-        partners[one].append((total, f"{other}: {words}"))
-        partners[other].append((total, f"{one}: {words}"))
+        words = []
+        for id, overlap, _ in matches:
+            same = answers[one][id].source.strip() == answers[other][id].source.strip()
+            words.append(f"{id} {overlap:.0%}{' to the letter' if same else ''}")
+        partners[one].append((total, f"{other}: {', '.join(words)}"))
+        partners[other].append((total, f"{one}: {', '.join(words)}"))
     flags = {}
     for student, others in partners.items():
         others.sort(key=lambda item: (-item[0], item[1]))
@@ -115,57 +116,40 @@ def _reference_runs(exercise: str) -> frozenset[int]:
     return _split_runs(split_tokens(reference_source(find(exercise)), exercise))
 
 
-def _drop_common(sets: dict[str, frozenset]) -> dict[str, frozenset]:
-    count = Counter(run for own in sets.values() for run in own)
-    most = max(MAX_WRITERS, COMMON_SHARE * len(sets))
-    common = {run for run, number in count.items() if number > most}
-    return {student: own - common for student, own in sets.items()}
-
-
-def _find_pairs(sets: dict[str, frozenset]):
+def _find_pairs(runs: dict[str, tuple[int, ...]]):
     """Yield (pair of students, shared part, number of common runs) for answers that are alike."""
-    holders = defaultdict(list)
-    for student in sorted(sets):
-        for run in sets[student]:
-            holders[run].append(student)
-    counts: Counter[tuple[str, str]] = Counter()
-    for students in holders.values():
-        for i, one in enumerate(students):
-            counts.update((one, other) for other in students[i + 1 :])
+    writers = defaultdict(list)
+    for student in sorted(runs):
+        for run in runs[student]:
+            writers[run].append(student)
+    most = max(MAX_WRITERS, COMMON_SHARE * len(runs))
+    rare = [students for students in writers.values() if len(students) <= most]
+    sizes = Counter(student for students in rare for student in students)
+    counts = Counter(pair for students in rare for pair in itertools.combinations(students, 2))
     for (one, other), common in counts.items():
-        overlap = common / len(sets[one] | sets[other])
+        overlap = common / (sizes[one] + sizes[other] - common)
         if overlap >= MIN_OVERLAP:
             yield (one, other), overlap, common
-
-
-def _identity_note(one: Answer, other: Answer) -> str:
-    return " to the letter" if one.source.strip() == other.source.strip() else ""
 
 
 class _Normaliser(ast.NodeTransformer):
     """Renames names and drops docstrings and types. Attributes and keywords stay: torch's names."""
 
     def visit_Name(self, node):
-        node.id = node.id if node.id in FIXED else "v"
-        return node
+        return ast.Name(node.id if node.id in FIXED else "v")
 
     def visit_arg(self, node):
-        node.arg, node.annotation = node.arg if node.arg in FIXED else "v", None
-        return node
+        return ast.arg(node.arg if node.arg in FIXED else "v")
 
     def visit_AnnAssign(self, node):
         self.generic_visit(node)
-        if node.value is None:
-            return None
-        return ast.copy_location(ast.Assign([node.target], node.value), node)
+        return ast.Assign([node.target], node.value, lineno=0) if node.value else None
 
     def visit_FunctionDef(self, node):
         node.returns = None
         return self.visit_ClassDef(node)
 
     def visit_ClassDef(self, node):
-        first = node.body[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        if ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-        self.generic_visit(node)
-        return node
+        return self.generic_visit(node)

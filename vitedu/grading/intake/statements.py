@@ -5,7 +5,9 @@ node once: a stranger wrote this text.
 """
 
 import ast
+import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,9 +17,7 @@ from vitedu.exercises import BY_ID
 from vitedu.grading.box.names import EXPORT, Statement, global_loads
 
 MAX_SOURCE = 100_000  # characters of a cell
-# characters of a submission; parsing takes up to 200 bytes for each; the course has 80,000
-MAX_CODE = 500_000
-MAX_STATEMENTS = 20_000  # of a notebook, to limit memory; the course's notebooks have 400
+MAX_NODES = 1000  # of an expression that are looked at
 MAX_HINT = 200  # characters of a text with code, such as a type hint, that are read
 MAX_MAGICS = 60  # lines of a cell in IPython's own syntax
 MAX_MAGIC_LINE = 2_000  # characters
@@ -39,10 +39,11 @@ _WRITE_FILE = re.compile(r"%%(?:write)?file\s+(?:-a\s+)?[\"']?(?:[\w.-]*/)*([^\W
 _TYPE_STATEMENT = re.compile(r"\s*type\s+\w+\s*(?:\[.*\]\s*)?=|\s*(?:def|class)\s+\w+\s*\[")
 _WORD = re.compile(r"[^\W\d]\w*")
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
-_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 # expressions that may give a function or a class; of a tuple, one of several names gets one
 _MAKERS = ast.Name | ast.Attribute | ast.Lambda | ast.IfExp | ast.Subscript | ast.Tuple
 _VALUES = ast.Assign | ast.AnnAssign | ast.NamedExpr
+# of calling a function: whether it changes what it is given, globals that it binds and changes
+Effects = tuple[bool, set[str], set[str]]
 
 
 @dataclass
@@ -50,32 +51,38 @@ class ParsedCell:
     """The statements of a cell, or why there are none."""
 
     statements: list[Statement] = field(default_factory=list)
-    nodes: list[ast.stmt] = field(default_factory=list)  # of each statement
-    touches: list[set[str]] = field(default_factory=list)  # what only its calls may change
     lines: list[str] = field(default_factory=list)  # with IPython's lines blanked
     error: str = ""
     magics: int = 0  # number of blanked lines
     module: str = ""  # that the cell writes (``%%writefile``)
+    values: set[str] = field(default_factory=set)  # names that its assignments bind
     definitions: list[tuple[str, int, bool]] = field(default_factory=list)
     # ^ (exercise, index of the statement, whether it is an attempt)
 
 
-def parse_cell(source: str, cell: int = 1, budget: int = MAX_SOURCE) -> ParsedCell:
+@dataclass
+class Scope:
+    """What the cells of a notebook bind, as far as it was read."""
+
+    effects: dict[str, Effects] = field(default_factory=dict)  # of functions
+    imported: set[str] = field(default_factory=set)
+
+
+def parse_cell(source: str, cell: int = 1, scope: Scope | None = None) -> ParsedCell:
     """Split one cell into statements. Never raises because of the content.
 
     A line of IPython's (``%magic``, ``!command``, ``help?``) is blanked only if Python's parser
     fails at it, so that such a line inside a string stays. A cell of another language (``%%bash``)
-    has no statements. ``budget`` is the number of characters that the submission may still have.
+    has no statements. ``scope`` is of the cells above; what this one binds is added to it.
 
     Example:
         >>> parsed = parse_cell("%matplotlib inline\\nx = 1")
         >>> [statement.text for statement in parsed.statements], parsed.magics
         (['x = 1'], 1)
     """
-    result = ParsedCell()
-    if len(source) > min(budget, MAX_SOURCE):
-        limit = f"at most {MAX_SOURCE:,} in a cell and {MAX_CODE:,} in a submission are read"
-        result.error = f"a cell of {len(source):,} characters; {limit}"
+    result, scope = ParsedCell(), scope or Scope()
+    if len(source) > MAX_SOURCE:
+        result.error = f"a cell of {len(source):,} characters; at most {MAX_SOURCE:,} are read"
         return result
     lines = source.split("\n")
     first = next((i for i, line in enumerate(lines) if line.strip()), 0)
@@ -85,21 +92,22 @@ def parse_cell(source: str, cell: int = 1, budget: int = MAX_SOURCE) -> ParsedCe
             result.error = f"a cell that begins with {lines[first][:40]!r} is not Python"
             return result
         lines[first], result.magics = "", 1
-        result.module = written[1] if written else ""
+        if written:
+            result.module, scope = written[1], Scope()
     try:
         tree = _parse_lines(lines, result, min(MAX_MAGICS, 500_000 // max(1, len(source))))
+        ends = Counter(line for node in tree.body for line in {first_line(node), node.end_lineno})
+        for node in tree.body:
+            first, last = first_line(node), node.end_lineno
+            is_alone = ends[first] == ends[last] == 1  # on its lines, which keep their comments
+            text = "\n".join(lines[first - 1 : last]) if is_alone else ast.unparse(node)
+            for part in split_import(node):
+                _read_statement(part, cell, first, text, result, scope)
     except (RecursionError, MemoryError):
         result.error = "expressions are nested too deep"
     except ValueError as error:  # NUL characters
         result.error = str(error)[:300]
-    if not result.error:
-        result.lines = lines
-        texts = _Texts(lines)
-        for node in tree.body:
-            for part in split_import(node):
-                result.statements.append(_read_statement(part, cell, texts, result))
-                result.nodes.append(part)
-                result.touches += [set()] if len(result.touches) < len(result.nodes) else []
+    result.lines = [] if result.error else lines
     return result
 
 
@@ -121,32 +129,6 @@ def _parse_lines(lines: list[str], result: ParsedCell, tries: int) -> ast.Module
             result.magics += 1
 
 
-class _Texts:
-    def __init__(self, lines: list[str]):
-        self.lines = lines
-        self.encoded: dict[int, bytes] = {}
-
-    def cut(self, node: ast.stmt) -> tuple[int, str]:
-        """Return the first line of a statement, from 1, and its text."""
-        first, last = first_line(node), node.end_lineno or node.lineno
-        if first < node.lineno:
-            return first, "\n".join(self.lines[first - 1 : last])
-        if last == first:
-            return first, self.part(first, node.col_offset, node.end_col_offset)
-        middle = self.lines[first : last - 1]
-        ends = self.part(first, node.col_offset), self.part(last, 0, node.end_col_offset)
-        return first, "\n".join([ends[0], *middle, ends[1]])
-
-    def part(self, number: int, start: int, end: int | None = None) -> str:
-        """Return a part of a line; the parser counts bytes."""
-        if number not in self.encoded:
-            self.encoded[number] = self.lines[number - 1].encode()
-        line = self.encoded[number]
-        if end is not None and line[end : end + 20].lstrip()[:1] == b"#":
-            end = None  # a comment comes along, for the lines that errors show
-        return line[start:end].decode()
-
-
 def split_import(node: ast.stmt) -> list[ast.stmt]:
     """Split an import of several names, so that a missing one does not affect the others."""
     if not isinstance(node, ast.Import | ast.ImportFrom) or len(node.names) == 1:
@@ -160,15 +142,15 @@ def split_import(node: ast.stmt) -> list[ast.stmt]:
     return [ast.copy_location(part, node) for part in parts]
 
 
-def _read_statement(node: ast.stmt, cell: int, texts: _Texts, result: ParsedCell) -> Statement:
-    """Describe a statement, and add the exercises that it defines to ``result.definitions``."""
-    line, text = texts.cut(node)
+def _read_statement(
+    node: ast.stmt, cell: int, line: int, text: str, result: ParsedCell, scope: Scope
+) -> None:
+    """Add a statement to a cell, with the exercises that it defines."""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return _read_import(node, cell, line)
-    facts = _Facts(node)
-    result.touches.append(facts.touches - facts.changes)
-    facts.changes |= facts.touches
-    binds = []
+        result.statements.append(_read_import(node, cell, line))
+        scope.imported.update(result.statements[-1].binds)
+        return
+    facts, binds = _Facts(node), set[str]()
     for name, binder in facts.binds.items():
         kind = BY_ID[name].kind if name in BY_ID else ""
         if kind and _is_wrapper(binder):
@@ -177,20 +159,31 @@ def _read_statement(node: ast.stmt, cell: int, texts: _Texts, result: ParsedCell
         if kind:
             result.definitions.append((name, len(result.statements), is_attempt))
         if is_attempt:
-            binds.append(name)
+            binds.add(name)
     marks = []
     if isinstance(node, _SCOPES | ast.Assign) or getattr(node, "value", None) is not None:
         marks += ["certain"] if binds else []
+    reads = names_read(node) | facts.changes | facts.touches
+    # nn.init.zeros_(weight) changes no nn
+    changes = facts.changes | (facts.touches - scope.imported)
+    for function, passed in called_with(node):
+        changes_passed, bound, changed = scope.effects.get(function, (False, set(), set()))
+        binds |= bound
+        changes |= changed | (passed if changes_passed else set())
+    if isinstance(node, ast.FunctionDef):
+        scope.effects[node.name] = effects(node)
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
         marks += ["value"]
+        result.values |= binds
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         marks += ["call"] + ["display"] * _is_display(node.value)
         marks += ["seed"] * bool(facts.calls & SEED_CALLS)
-        marks += ["backward"] * ("backward" in facts.calls)
+        if "backward" in facts.calls:
+            changes |= result.values  # their gradients
     if isinstance(node, ast.For | ast.While | ast.With) and facts.calls & TRAINING_CALLS:
         marks += ["training"] * facts.has_loop
-    reads = sorted(names_read(node) | facts.changes)
-    return Statement(cell, line, text, binds, sorted(facts.changes), reads, marks)
+    found = Statement(cell, line, text, sorted(binds), sorted(changes), sorted(reads), marks)
+    result.statements.append(found)
 
 
 def _read_import(node: ast.Import | ast.ImportFrom, cell: int, line: int) -> Statement:
@@ -247,49 +240,34 @@ class _Facts:
         self.touches: set[str] = set()
         self.calls: set[str] = set()
         self.has_loop = False
+        holder: ast.AST = node
         loops: list[tuple[set[str], set[str]]] = []
-        # (node, the statement around it, whether it is inside a comprehension)
-        work: list[tuple[ast.AST, ast.AST, bool]] = [(node, node, False)]
-        while work:
-            node_, holder, inner = work.pop()
-            if isinstance(node_, _SCOPES):
-                if not isinstance(node_, ast.Lambda):
-                    self.binds[node_.name] = node_
-                    self.read_decorators(node_)
-                continue
-            if isinstance(node_, ast.stmt | ast.NamedExpr):
-                holder = node_
-            self.read(node_, holder, inner)
-            if isinstance(node_, ast.For | ast.AsyncFor | ast.While):
+        for inner in _own_nodes(node):
+            if isinstance(inner, ast.stmt | ast.NamedExpr):
+                holder = inner
+            if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                self.binds[inner.name] = inner
+                self.read_decorators(inner)
+            elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                self.binds[inner.id] = holder
+            elif isinstance(inner, ast.alias):
+                self.binds[inner.asname or inner.name.split(".")[0]] = holder
+            elif isinstance(inner, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and inner.name:
+                self.binds[inner.name] = inner
+            elif isinstance(inner, ast.Call):
+                self.read_call(inner)
+            elif isinstance(inner, ast.AugAssign):
+                self.changes |= _roots(inner.target)
+            elif isinstance(inner, ast.Subscript | ast.Attribute):
+                if not isinstance(inner.ctx, ast.Load):
+                    self.changes |= _roots(inner)
+            elif isinstance(inner, ast.For | ast.AsyncFor | ast.While):
                 self.has_loop = True
-            if isinstance(node_, ast.For):
-                loops.append((_names(node_.target), _names(node_.iter)))
-            inner = inner or isinstance(node_, _COMPREHENSIONS)
-            if isinstance(node_, ast.AnnAssign) and node_.value is None:
-                continue
-            children = [(child, holder, inner) for child in ast.iter_child_nodes(node_)]
-            work += reversed(children)  # in the order of the text
+                if isinstance(inner, ast.For):
+                    loops.append((_names(inner.target), _names(inner.iter)))
         for targets, iterated in reversed(loops):  # for p in model.parameters(): p.zero_()
             if targets & (self.changes | self.touches):
                 self.changes |= iterated
-
-    def read(self, node: ast.AST, holder: ast.AST, inner: bool) -> None:
-        """Read one node."""
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            if isinstance(holder, ast.AugAssign):
-                self.changes.add(node.id)
-            elif not inner or isinstance(holder, ast.NamedExpr):
-                self.binds[node.id] = holder
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                self.binds[alias.asname or alias.name.split(".")[0]] = node
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            self.binds[node.name] = node
-        elif isinstance(node, ast.Call):
-            self.read_call(node)
-        elif isinstance(node, ast.Subscript | ast.Attribute):
-            if not isinstance(node.ctx, ast.Load):
-                self.changes |= {_root(node)} - {""}
 
     def read_call(self, node: ast.Call) -> None:
         name = _last_name(node.func)
@@ -297,10 +275,9 @@ class _Facts:
         if isinstance(node.func, ast.Attribute):
             if name in MUTATING_METHODS or (name.endswith("_") and not name.startswith("_")):
                 # weight.zero_(), and nn.init.zeros_(weight)
-                changed = [node.func, *(node.args[:1] if name.endswith("_") else ())]
-                self.touches |= {_root(each) for each in changed} - {""}
-        elif name in ("setattr", "delattr") and node.args:
-            self.changes |= {_root(node.args[0])} - {""}
+                self.touches |= _roots(node.func, *(node.args[:1] if name.endswith("_") else ()))
+        elif name in ("setattr", "delattr"):
+            self.changes |= _roots(*node.args[:1])
 
     def read_decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
         for decorator in node.decorator_list:  # @add_to_class(Block), @gelu.register
@@ -308,21 +285,37 @@ class _Facts:
                 self.changes |= {each.id for each in decorator.args if isinstance(each, ast.Name)}
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
             if isinstance(called, ast.Attribute) and called.attr in MUTATING_METHODS:
-                self.changes |= {_root(called)} - {""}
+                self.changes |= _roots(called)
 
 
-def effects(node: ast.stmt) -> tuple[bool, set[str], set[str]]:
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement that may bind or change a name, in the order of the text.
+
+    Left out are the insides of functions and classes, and the targets of comprehensions.
+    """
+    work = [node]
+    while work:
+        node = work.pop()
+        yield node
+        children = list(ast.iter_child_nodes(node))
+        if isinstance(node, _SCOPES) or (isinstance(node, ast.AnnAssign) and node.value is None):
+            children = []
+        elif isinstance(node, ast.comprehension):
+            children = [node.iter, *node.ifs]
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            children = [node.value]  # its target is changed, not bound
+        work += reversed(children)
+
+
+def effects(node: ast.FunctionDef) -> Effects:
     """Tell what a call of a function does to names beside its own.
-
-    Returns:
-        Whether it changes what it is given; the globals that it binds; those that it may change.
 
     Example:
         >>> effects(ast.parse("def register(f):\\n    table['a'] = f").body[0])
         (False, set(), {'table'})
     """
     changes, binds, roots, own = False, set[str](), set[str](), set[str]()
-    for inner in ast.walk(node) if isinstance(node, ast.FunctionDef) else ():
+    for inner in ast.walk(node):
         if isinstance(inner, ast.Global):
             binds |= set(inner.names)
         elif isinstance(inner, ast.arg):
@@ -331,41 +324,38 @@ def effects(node: ast.stmt) -> tuple[bool, set[str], set[str]]:
             own.add(inner.id)
         elif isinstance(inner, ast.Call):
             changes |= _last_name(inner.func) == "setattr"
-            roots |= {_root(inner.func)} if _last_name(inner.func) in MUTATING_METHODS else set()
+            roots |= _roots(inner.func) if _last_name(inner.func) in MUTATING_METHODS else set()
         elif isinstance(inner, ast.Attribute | ast.Subscript) and isinstance(inner.ctx, ast.Store):
             changes |= isinstance(inner, ast.Attribute)
-            roots.add(_root(inner))
-    return changes, binds, roots - own - {""}
+            roots |= _roots(inner)
+    return changes, binds, roots - own
 
 
-def called_with(node: ast.stmt) -> list[tuple[str, set[str]]]:
-    """Return the functions that a statement calls, alone or as decorators, and the names it passes.
+def called_with(node: ast.stmt) -> Iterator[tuple[str, set[str]]]:
+    """Yield the functions that a statement calls, alone or as decorators, and the names it passes.
 
     Example:
-        >>> called_with(ast.parse("attach(Block)").body[0])
+        >>> list(called_with(ast.parse("attach(Block)").body[0]))
         [('attach', {'Block'})]
     """
-    calls = [node.value] if isinstance(node, ast.Expr) else getattr(node, "decorator_list", [])
-    found = []
-    for call in calls:
-        function = call.func if isinstance(call, ast.Call) else call
+    for call in [node.value] if isinstance(node, ast.Expr) else getattr(node, "decorator_list", []):
+        function, passed = (call.func, call.args) if isinstance(call, ast.Call) else (call, [])
         if isinstance(function, ast.Name):
-            passed = call.args if isinstance(call, ast.Call) else []
-            found.append((function.id, {each.id for each in passed if isinstance(each, ast.Name)}))
-    return found
+            yield function.id, {each.id for each in passed if isinstance(each, ast.Name)}
 
 
 # --- reading nodes -------------------------------------------------------------------------------
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {inner.id for inner in _shallow(node) if isinstance(inner, ast.Name)}
+    # loops may be nested in what is iterated
+    inside = itertools.islice(ast.walk(node), MAX_NODES)
+    return {inner.id for inner in inside if isinstance(inner, ast.Name)}
 
 
-def _shallow(node: ast.AST, limit: int = 1000) -> Iterator[ast.AST]:
-    """Walk over at most so many nodes, because loops may be nested in what is iterated."""
-    for _, inner in zip(range(limit), ast.walk(node), strict=False):
-        yield inner
+def _roots(*nodes: ast.AST) -> set[str]:
+    """Return the names with which chains of attributes, items and methods begin."""
+    return {_root(node) for node in nodes} - {""}
 
 
 def _last_name(node: ast.AST) -> str:
@@ -398,7 +388,7 @@ def _is_wrapper(node: ast.AST) -> bool:
     return any(
         (isinstance(inner, ast.Attribute) and inner.attr == "implementation")
         or (isinstance(inner, ast.Call) and _last_name(inner.func) == "solution")
-        for inner in _shallow(value)
+        for inner in itertools.islice(ast.walk(value), MAX_NODES)
     )
 
 
@@ -435,7 +425,7 @@ def is_stub(node: ast.AST) -> bool:
         return _does_nothing(node)
     if isinstance(node, ast.ClassDef):
         methods = [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
-        return any(_raises_not_implemented(method) for method in methods) or (
+        return any(_does_nothing(each) and any(map(_is_open, each.body)) for each in methods) or (
             all(_does_nothing(method) for method in methods)
             and not any(isinstance(inner, ast.Assign) for inner in node.body)
             and all(_root(base) in ("nn", "torch", "Module", "object") for base in node.bases)
@@ -444,24 +434,15 @@ def is_stub(node: ast.AST) -> bool:
     return isinstance(value, ast.Constant) and value.value in (None, ...)
 
 
-def _body(function: ast.FunctionDef) -> list[ast.stmt]:
-    """Return the statements of a function without docstrings and ``pass``."""
-    return [
-        statement
-        for statement in function.body
-        if not isinstance(statement, ast.Pass)
-        and not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
-    ]
-
-
-def _raises_not_implemented(function: ast.FunctionDef) -> bool:
-    body = _body(function)
-    if len(body) != 1 or not isinstance(body[0], ast.Raise):
-        return False
-    exception = body[0].exc
-    exception = exception.func if isinstance(exception, ast.Call) else exception
-    return isinstance(exception, ast.Name) and exception.id == "NotImplementedError"
-
-
 def _does_nothing(function: ast.FunctionDef) -> bool:
-    return not _body(function) or _raises_not_implemented(function)
+    """Tell whether a function has no statement but docstrings, ``pass`` and an error to replace."""
+    return all(
+        isinstance(statement, ast.Pass)
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        or _is_open(statement)
+        for statement in function.body
+    )
+
+
+def _is_open(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Raise) and "NotImplementedError" in _names(statement)

@@ -29,10 +29,9 @@ STUDENT_FROM = ("auto", "file", "folder", "moodle", "canvas")
 MAX_NOTEBOOKS = 40  # of one student; only the newest are taken
 MAX_DEPTH = 12  # nested folders
 
-_NOTEBOOKS = tuple(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
-_CHAPTERS = "|".join(re.escape(name.split("_", 1)[1]) for name in _NOTEBOOKS)
-_WORD_START = r"(?:^|(?<=[\W_]))"
-NOTEBOOK_IN_NAME = re.compile(rf"{_WORD_START}(?:\d{{1,2}}[ _-]?)?({_CHAPTERS})(?=$|[\W_])", re.I)
+_NOTEBOOKS = {exercise.chapter: exercise.notebook for exercise in EXERCISES}
+_WORD_START, _CHAPTER = r"(?:^|(?<=[\W_]))", f"({'|'.join(_NOTEBOOKS)})"
+NOTEBOOK_IN_NAME = re.compile(rf"{_WORD_START}(?:\d{{1,2}}[ _-]?)?{_CHAPTER}(?=$|[\W_])", re.I)
 COPY_MARK = re.compile(r"(?: ?\((\d+)\)|-Copy(\d*)|[ _-]copy ?(\d*))$", re.I)
 
 MOODLE = re.compile(r"(?P<name>[^/]+?)(?:_(?P<id>\d+))?_assignsubmission_(?:file|onlinetext)_?")
@@ -47,8 +46,18 @@ CANVAS_STRICT = re.compile(
 
 _NBGRADER = {"source", "release", "autograded", "feedback", "solution"}
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
-_WORK_ENDINGS = (*_ARCHIVES, ".py", ".pdf", ".html", ".docx")  # others: an instructor's notes
+_WORK_ENDINGS = (".py", ".pdf", ".html", ".docx")  # others: an instructor's notes
 _IGNORED_NAMES = {"__macosx", "__pycache__", "thumbs.db", "desktop.ini", "timestamp.txt"}
+# kind of an entry that is no notebook, and of its flag -> what is said about it
+_UNUSABLE = {
+    "archive": "{} is an archive; unpack it and grade again",
+    "other_file": "{} is no notebook and bears no student's name",
+    "link": "{} is a symbolic link, which is not followed",
+    "special": "{} is no regular file",
+    "empty_folder": "the folder {} is empty",
+    "too_deep": f"{{}} lies more than {MAX_DEPTH} folders deep",
+    "closed": "{} cannot be read",
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,7 @@ class _Entry:
 
     parts: tuple[str, ...]  # its relative path
     path: Path
-    kind: str  # "file", "link", "special", "empty", "deep", "closed"
+    kind: str  # "notebook" or a key of ``_UNUSABLE``
     order: tuple = ()  # newer is larger
 
     @property
@@ -76,20 +85,24 @@ class _Entry:
     def label(self) -> str:
         return clean_name("/".join(self.parts))
 
+    @property
+    def flag(self) -> Flag:
+        return Flag(self.kind, _UNUSABLE[self.kind].format(self.label))
+
 
 @dataclass(frozen=True)
 class _Owner:
     """The student to whom a file belongs, as far as its name tells."""
 
-    # layout, name or number, what tells namesakes in one folder apart, and that folder
-    key: tuple[str, str, str, tuple[str, ...]]
+    key: tuple[str, str]  # the layout that was recognised, and the name or number
     name: str
     identity: dict[str, str] = field(default_factory=dict)
     late: bool = False
+    mark: str = ""  # what tells namesakes in one folder apart
+    folder: tuple[str, ...] = ()  # that folder
 
-    @property
-    def rule(self) -> str:
-        return self.key[0]  # the layout that was recognised
+
+_Owned = list[tuple[_Entry, _Owner]]
 
 
 def find_submissions(folder: Path, student_from: str = "auto") -> Intake:
@@ -107,37 +120,31 @@ def find_submissions(folder: Path, student_from: str = "auto") -> Intake:
 
     Raises:
         ValueError: the rule is unknown.
-        FileNotFoundError, NotADirectoryError: there is no such folder.
+        OSError: there is no such folder.
     """
     if student_from not in STUDENT_FROM:
         raise ValueError(
             f"student_from must be one of {', '.join(STUDENT_FROM)} (got {student_from!r})."
         )
-    root = Path(folder)
-    if not root.exists():
-        raise FileNotFoundError(f"there is no folder {folder}.")
-    if not root.is_dir():
-        raise NotADirectoryError(f"{folder} is a file; give the folder with the submissions.")
-    root, problems = _enter_nbgrader(root)
+    root, problems = _enter_nbgrader(Path(folder))
     entries = list(_walk(root))
     skip = _has_assignment_folders(entries)
     canvas, moodle = _looks_like_canvas(entries), _moodle_depth(entries)
-    owned: dict[tuple, list[tuple[_Entry, _Owner]]] = defaultdict(list)
+    owned: _Owned = []
     for entry in entries:
         parts = entry.parts[1:] if skip and len(entry.parts) > 1 else entry.parts
         owner = _find_owner(entry, parts, student_from, canvas, moodle, root)
         if owner is None:
-            problems.append(_flag_unusable(entry))
+            problems.append(entry.flag)
         else:
-            owned[owner.key].append((entry, owner))
-    groups = [_build_submission(group, group[0][1]) for group in _group_by_student(owned)]
-    return Intake(_mark_namesakes(groups), problems)
+            owned.append((entry, owner))
+    return Intake(_mark_namesakes(_group_by_student(owned)), problems)
 
 
 def read_folder(folder: Path, student: str, identity: dict[str, str] | None = None) -> Submission:
     """Make one student's submission of everything in a folder, whatever the names say."""
-    owner = _Owner(("folder", student, "", ()), clean_name(student), identity or {})
-    return _build_submission([(entry, owner) for entry in _walk(Path(folder))], owner)[0]
+    owner = _Owner(("folder", student), clean_name(student), identity or {})
+    return _build_submission([(entry, owner) for entry in _walk(Path(folder))], owner)
 
 
 # --- reading the folder --------------------------------------------------------------------------
@@ -162,20 +169,23 @@ def _walk(root: Path, parts: tuple[str, ...] = ()) -> Iterator[_Entry]:
         except OSError:
             yield _Entry(own, path, "closed")
             continue
-        if stat.S_ISLNK(status.st_mode):
-            yield _Entry(own, path, "link")
-        elif stat.S_ISDIR(status.st_mode):
-            if len(own) < MAX_DEPTH:
-                yield from _walk(root, own)
-            else:
-                yield _Entry(own, path, "deep")
-        elif stat.S_ISREG(status.st_mode):
-            order = (status.st_mtime_ns, _canvas_file(item.name), _copy_number(item.name), own)
-            yield _Entry(own, path, "file", order)
+        order = (status.st_mtime_ns, _canvas_file(item.name), _copy_number(item.name), own)
+        if not stat.S_ISDIR(status.st_mode):
+            yield _Entry(own, path, _kind_of_file(item.name, status.st_mode), order)
+        elif len(own) < MAX_DEPTH:
+            yield from _walk(root, own)
         else:
-            yield _Entry(own, path, "special")
+            yield _Entry(own, path, "too_deep")
     if parts and not has_entries:
-        yield _Entry(parts, root.joinpath(*parts), "empty")
+        yield _Entry(parts, root.joinpath(*parts), "empty_folder")
+
+
+def _kind_of_file(name: str, mode: int) -> str:
+    if not stat.S_ISREG(mode):
+        return "link" if stat.S_ISLNK(mode) else "special"
+    if name.casefold().endswith((".ipynb", ".ipynb.txt", ".ipynb.json")):  # browsers add endings
+        return "notebook"
+    return "archive" if name.casefold().endswith(_ARCHIVES) else "other_file"
 
 
 def _enter_nbgrader(root: Path) -> tuple[Path, list[Flag]]:
@@ -195,7 +205,7 @@ def _has_assignment_folders(entries: Iterable[_Entry]) -> bool:
 
 
 def _looks_like_canvas(entries: Iterable[_Entry]) -> bool:
-    names = [entry.name for entry in entries if entry.kind == "file" and is_notebook(entry.name)]
+    names = [entry.name for entry in entries if entry.kind == "notebook"]
     num_canvas = sum(CANVAS_STRICT.fullmatch(name) is not None for name in names)
     return num_canvas > 0 and 2 * num_canvas >= len(names)
 
@@ -226,19 +236,17 @@ def _find_owner(
     canvas = rule == "canvas" or (rule == "auto" and canvas and len(parts) == 1)
     if canvas and (owner := _find_canvas_owner(entry.name)):
         return owner
-    in_folder = len(parts) > 1 or entry.kind in ("empty", "deep", "closed")
+    in_folder = len(parts) > 1 or entry.kind in ("empty_folder", "too_deep", "closed")
     if in_folder and rule != "file":
         name, parent = clean_name(parts[0]), entry.parts[: len(entry.parts) - len(parts)]
-        return _Owner(("folder", name, parts[0], parent), name)
-    if entry.kind == "empty":
-        return None
-    name = entry.name.casefold()
-    if not is_notebook(name) and not name.endswith(_WORK_ENDINGS) and entry.kind == "file":
+        return _Owner(("folder", name), name, mark=parts[0], folder=parent)
+    is_work = entry.name.casefold().endswith(_WORK_ENDINGS)
+    if entry.kind == "empty_folder" or (entry.kind == "other_file" and not is_work):
         return None
     # if the file is named like a notebook of the course, the folder's name stands for the student
     fallback = parts[0] if len(parts) > 1 else root.resolve().name
     student = clean_name(_strip_notebook(_strip_endings(clean_name(entry.name))) or fallback)
-    return _Owner(("file", student, "", ()), student)
+    return _Owner(("file", student), student)
 
 
 def _find_moodle_owner(parts: tuple[str, ...], depth: int) -> _Owner | None:
@@ -250,7 +258,7 @@ def _find_moodle_owner(parts: tuple[str, ...], depth: int) -> _Owner | None:
         return None
     name, number = clean_name(match["name"]), match["id"] or ""
     identity = {"name": name} | ({"moodle_id": number} if number else {})
-    return _Owner(("moodle", name, number, parts[:depth]), name, identity)
+    return _Owner(("moodle", name), name, identity, mark=number, folder=parts[:depth])
 
 
 def _find_canvas_owner(name: str) -> _Owner | None:
@@ -261,29 +269,23 @@ def _find_canvas_owner(name: str) -> _Owner | None:
     label = clean_name(match["name"] or number)
     late = bool(match["late"] or match["late2"])
     identity = {"canvas_id": number} | ({"name": label} if match["name"] else {})
-    return _Owner(("canvas", number, "", ()), label, identity, late)
+    return _Owner(("canvas", number), label, identity, late)
 
 
-def _group_by_student(entries: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
-    """Group the entries by student.
+def _group_by_student(owned: _Owned) -> list[tuple[Submission, str]]:
+    """Make a submission of the entries of each student, with the layout that named the student.
 
     Moodle gives a student another number in each assignment, and a Mac writes a name in another
     way. One name with two marks is therefore one student, unless both marks are in one folder.
     """
-    alike: dict[tuple, list[tuple]] = defaultdict(list)
-    for key in entries:
-        alike[key[:2]].append(key)
-    groups: list[list[tuple[_Entry, _Owner]]] = []
-    for keys in alike.values():
-        marks = defaultdict(set)
-        for key in keys:
-            marks[key[3]].add(key[2])
-        namesakes = any(len(group) > 1 for group in marks.values())
-        merged: dict[str, list] = defaultdict(list)
-        for key in keys:
-            merged[key[2] if namesakes else ""] += entries[key]
-        groups += merged.values()
-    return groups
+    marks: dict[tuple, set[tuple]] = defaultdict(set)
+    for _, owner in owned:
+        marks[owner.key].add((owner.folder, owner.mark))
+    namesakes = {k for k, own in marks.items() if len(own) > len({folder for folder, _ in own})}
+    groups: dict[tuple, _Owned] = defaultdict(list)
+    for entry, owner in owned:
+        groups[owner.key, owner.mark if owner.key in namesakes else ""].append((entry, owner))
+    return [(_build_submission(own, own[0][1]), key[0]) for (key, _), own in groups.items()]
 
 
 def _mark_namesakes(submissions: list[tuple[Submission, str]]) -> list[Submission]:
@@ -307,35 +309,31 @@ def _mark_namesakes(submissions: list[tuple[Submission, str]]) -> list[Submissio
 # --- one student ---------------------------------------------------------------------------------
 
 
-def _build_submission(owned: list[tuple[_Entry, _Owner]], owner: _Owner) -> tuple[Submission, str]:
-    """Make one student's submission; return it with the layout that named the student."""
+def _build_submission(owned: _Owned, owner: _Owner) -> Submission:
+    """Make one student's submission."""
     entries, flags = [entry for entry, _ in owned], []
-    usable = [entry for entry in entries if entry.kind == "file" and is_notebook(entry.name)]
+    usable = [entry for entry in entries if entry.kind == "notebook"]
     usable.sort(key=lambda entry: entry.order)
     if len(usable) > MAX_NOTEBOOKS:
         older, usable = usable[:-MAX_NOTEBOOKS], usable[-MAX_NOTEBOOKS:]
         message = f"{len(older)} notebooks left out: more than {MAX_NOTEBOOKS} of one student"
         flags.append(Flag("too_many_files", message))
-    flags += _flag_duplicates(usable)
+    claims = defaultdict(list)
+    for entry in usable:
+        claims[notebook_of(entry.name) or _strip_endings(entry.name)].append(entry.label)
+    for claim, names in claims.items():
+        if len(names) > 1:
+            words = f"{len(names)} files for {clean_name(claim)}, the newest wins"
+            flags.append(Flag("two_files", f"{words}: {', '.join(names)}"))
     for entry in usable:
         if not entry.name.casefold().endswith(".ipynb"):
-            flags.append(
-                Flag("renamed", f"{entry.label} is read as a notebook, whatever its ending")
-            )
-    others = []
-    for entry in entries:
-        if entry.kind == "file" and not is_notebook(entry.name):
-            if entry.name.casefold().endswith(_ARCHIVES):
-                flags.append(_flag_unusable(entry))
-            else:
-                others.append(entry.label)
-        elif entry.kind != "file":
-            flags.append(_flag_unusable(entry))
-    if others:
+            words = f"{entry.label} is read as a notebook, whatever its ending"
+            flags.append(Flag("renamed", words))
+    flags += [entry.flag for entry in entries if entry.kind not in ("notebook", "other_file")]
+    if others := [entry.label for entry in entries if entry.kind == "other_file"]:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        flags.append(
-            Flag("other_file", f"no notebook, not looked at: {', '.join(others[:5])}{more}")
-        )
+        words = f"no notebook, not looked at: {', '.join(others[:5])}{more}"
+        flags.append(Flag("other_file", words))
     if not usable:
         flags.append(Flag("no_notebook", "nothing that was handed in is a notebook (.ipynb)"))
     if any(own.late for _, own in owned):
@@ -347,50 +345,11 @@ def _build_submission(owned: list[tuple[_Entry, _Owner]], owner: _Owner) -> tupl
             if key == "moodle_id" and value not in known.split():  # keep one for each assignment
                 identity[key] = f"{known} {value}"
     files = tuple(entry.path for entry in usable)
-    place = "/".join((*owner.key[3], owner.key[2] or "".join(entry.name for entry in entries[:1])))
-    return Submission(owner.name, files, identity, tuple(flags), place), owner.rule
-
-
-def _flag_duplicates(usable: list[_Entry]) -> list[Flag]:
-    claims = defaultdict(list)
-    for entry in usable:
-        claims[notebook_of(entry.name) or _strip_endings(entry.name)].append(entry.label)
-    return [
-        Flag(
-            "two_files",
-            f"{len(names)} files for {clean_name(claim)}, the newest wins: {', '.join(names)}",
-        )
-        for claim, names in claims.items()
-        if len(names) > 1
-    ]
-
-
-def _flag_unusable(entry: _Entry) -> Flag:
-    if entry.kind == "file" and entry.name.casefold().endswith(_ARCHIVES):
-        return Flag("archive", f"{entry.label} is an archive; unpack it and grade again")
-    words = {
-        "link": f"{entry.label} is a symbolic link, which is not followed",
-        "special": f"{entry.label} is no regular file",
-        "empty": f"the folder {entry.label} is empty",
-        "deep": f"{entry.label} lies more than {MAX_DEPTH} folders deep",
-        "closed": f"{entry.label} cannot be read",
-        "file": f"{entry.label} is no notebook and bears no student's name",
-    }
-    kind = {"file": "other_file", "deep": "too_deep", "empty": "empty_folder"}
-    return Flag(kind.get(entry.kind, entry.kind), words[entry.kind])
+    place = "/".join((*owner.folder, owner.mark or "".join(entry.name for entry in entries[:1])))
+    return Submission(owner.name, files, identity, tuple(flags), place)
 
 
 # --- names ---------------------------------------------------------------------------------------
-
-
-def is_notebook(name: str) -> bool:
-    """Tell whether a file is a notebook by its name, even if a browser added an ending.
-
-    Example:
-        >>> is_notebook("anna.ipynb"), is_notebook("anna.ipynb.txt"), is_notebook("anna.zip")
-        (True, True, False)
-    """
-    return name.casefold().endswith((".ipynb", ".ipynb.txt", ".ipynb.json"))
 
 
 def notebook_of(name: str) -> str:
@@ -401,8 +360,7 @@ def notebook_of(name: str) -> str:
         ('02_attention', '')
     """
     match = NOTEBOOK_IN_NAME.search(name)
-    chapter = match[1].casefold() if match else None
-    return next((known for known in _NOTEBOOKS if known.split("_", 1)[1] == chapter), "")
+    return _NOTEBOOKS.get(match[1].casefold(), "") if match else ""
 
 
 def clean_name(name: str) -> str:

@@ -7,7 +7,7 @@ comes from ``Summary``. The words about ideas and mistakes are the checkers'.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -47,10 +47,6 @@ MAX_MISTAKES = 3  # of an exercise
 MAX_IDEAS = 3  # to teach again
 STEPS = (1, 2, 5, 10, 20, 50, 100, 200)  # possible widths of a bar, in points
 
-# (exercise, id of a mistake) -> (name, why, what to try); (exercise, part) -> what it shows
-Explain = Callable[[str, str], tuple[str, str, str]]
-Name = Callable[[str, str], str]
-
 
 @dataclass
 class StudentRow:
@@ -83,9 +79,8 @@ class Summary:
     rows: list[StudentRow] = field(default_factory=list)
     kinds: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
     tried: Counter = field(default_factory=Counter)  # exercise -> students with a judged answer
-    missed: Counter = field(
-        default_factory=Counter
-    )  # (exercise, first part that fails) -> students
+    # (exercise, first part that fails) -> students
+    missed: Counter = field(default_factory=Counter)
     mistakes: Counter = field(default_factory=Counter)  # (exercise, id) -> students
     levels: Counter = field(default_factory=Counter)
     versions: set[str] = field(default_factory=set)
@@ -174,7 +169,7 @@ def _write_names(exercises: list[str], n: int) -> str:
 # --- the page ------------------------------------------------------------------------------------
 
 
-def report_page(summary: Summary, explain: Explain, name_idea: Name) -> str:
+def report_page(summary: Summary) -> str:
     """Write the page of a class."""
     final, num_open = len(summary.final), len(summary.rows) - len(summary.final)
     of = f", {final} final" if num_open else ""
@@ -190,14 +185,14 @@ def report_page(summary: Summary, explain: Explain, name_idea: Name) -> str:
             (str(num_open), "with open points"),
             (str(sum(bool(row.concerns) for row in summary.rows)), "need a person"),
         ],
-        ideas=_list_ideas(summary, explain, name_idea),
+        ideas=_list_ideas(summary),
         notebooks=[
             (notebook, list(group))
             for notebook, group in groupby(summary.exercises, key=attrgetter("notebook"))
         ],
         bars=_distribution(summary),
         median=summary.average(median),
-        hardest=_list_exercises(summary, explain),
+        hardest=_list_exercises(summary),
         kinds={key for each in summary.kinds.values() for key, often in each.items() if often},
         runs=f"up to {max(summary.runs)}" if summary.runs else "0",
         versions="; ".join(sorted(summary.versions)),
@@ -205,7 +200,7 @@ def report_page(summary: Summary, explain: Explain, name_idea: Name) -> str:
     )
 
 
-def _list_ideas(summary: Summary, explain: Explain, name_idea: Name) -> list[dict]:
+def _list_ideas(summary: Summary) -> list[dict]:
     """Return the ideas that most students missed, at most one of an exercise, with numbers."""
     ideas: dict[str, tuple[int, str]] = {}
     for (id, part), students in summary.missed.items():
@@ -214,18 +209,18 @@ def _list_ideas(summary: Summary, explain: Explain, name_idea: Name) -> list[dic
     rows = []
     for id in best:
         students, part = ideas[id]
-        often, name, words = next(iter(_list_mistakes(summary, id, explain)), (0, "", ""))
+        often, name, words = next(iter(_list_mistakes(summary, id)), (0, "", ""))
         row = {"exercise": find(id), "idea": name_idea(id, part), "tried": summary.tried[id]}
         rows.append(row | {"students": students, "often": often, "mistake": name, "words": words})
     return rows
 
 
-def _list_mistakes(summary: Summary, id: str, explain: Explain) -> list[tuple[int, str, str]]:
+def _list_mistakes(summary: Summary, id: str) -> list[tuple[int, str, str]]:
     """Return the most frequent mistakes in an exercise: students, name, explanation."""
     own = [(-often, key[1]) for key, often in summary.mistakes.items() if key[0] == id]
     rows = []
     for often, mistake in sorted(own)[:MAX_MISTAKES]:
-        name, why, look_at = explain(id, mistake)
+        name, why, look_at = explain_mistake(id, mistake)
         rows.append((-often, text(name), text(" ".join(filter(None, [why, look_at])))))
     return rows
 
@@ -248,7 +243,7 @@ def _distribution(summary: Summary) -> list[dict]:
     ]
 
 
-def _list_exercises(summary: Summary, explain: Explain) -> list[dict]:
+def _list_exercises(summary: Summary) -> list[dict]:
     """Return a row for each exercise, hardest first: the share that passed, and the mistakes."""
     rows = []
     for exercise in summary.exercises:
@@ -257,7 +252,7 @@ def _list_exercises(summary: Summary, explain: Explain) -> list[dict]:
         share = 100 * kinds[PASSED] / kinds.total() if kinds else 0.0
         row = {"exercise": exercise, "share": share, "summary": ", ".join(words)}
         row["shares"] = _shares(kinds, SIGNS, kinds.total())
-        row["mistakes"] = _list_mistakes(summary, exercise.id, explain)
+        row["mistakes"] = _list_mistakes(summary, exercise.id)
         rows += [row] if kinds else []
     return sorted(rows, key=lambda row: row["share"])
 

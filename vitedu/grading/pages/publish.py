@@ -17,13 +17,7 @@ from vitedu.grading.batch import Outcome, grade_class
 from vitedu.grading.decisions import FILE as DECISIONS
 from vitedu.grading.decisions import OVERRIDES, apply, read_points
 from vitedu.grading.grades import SubmissionGrade
-from vitedu.grading.pages.class_report import (
-    Summary,
-    explain_mistake,
-    name_idea,
-    report_page,
-    summarise,
-)
+from vitedu.grading.pages.class_report import Summary, report_page, summarise
 from vitedu.grading.pages.exports import (
     canvas_csv,
     classroom_results,
@@ -36,7 +30,6 @@ from vitedu.grading.pages.exports import (
 from vitedu.grading.pages.feedback import feedback_page
 from vitedu.grading.pages.skeleton import STORED, clean, count, number, render
 from vitedu.grading.store import TABLES, Store, safe_name
-from vitedu.grading.student import Parts
 
 # format -> its file or folder; what an earlier run has written is renewed
 FORMATS = {"gradescope": "gradescope/", "canvas": "canvas.csv", "moodle": "moodle.csv"}
@@ -50,7 +43,6 @@ def main_grade(
     *,
     formats: Sequence[str] = (),
     assignment: str = "",
-    parts: Parts | None = None,
     decisions: Path | None = None,
     **choices,
 ) -> int:
@@ -73,7 +65,7 @@ def main_grade(
             lines.append(store_decisions(store, outcome, decisions))
         lines.extend(publish(store, outcome, formats=formats, assignment=assignment))
 
-    outcome = grade_class(folder, out, on_finish=on_finish, parts=parts, **choices)
+    outcome = grade_class(folder, out, on_finish=on_finish, **choices)
     summary = (
         f"{count(len(outcome.students), 'submission')}: {outcome.num_new} graded now, "
         f"{outcome.num_stored} before"
@@ -137,7 +129,7 @@ def publish(
     store.remove_others("feedback", ".html", students)
     store.remove_others("gradescope", ".json", students)
     summary = summarise(grades(), exercises, outcome.problems)
-    store.write("report.html", report_page(summary, explain_mistake, name_idea))
+    store.write("report.html", report_page(summary))
     lines = [
         f"{format}.csv: {count(without_id[format], 'student')} without the number that "
         f"{format.title()} gives; name them by hand or grade its own download."

@@ -76,10 +76,7 @@ class RemoteAnswer:
                 "stand_ins": list(stand_ins),
                 "own": {id: space for id, space in program.own.items() if id in passed},
                 "mocks": program.mocks,
-                "spaces": [
-                    [name, [[place, program.spaces[name][place]] for place in places]]
-                    for name, places in program.needed.items()
-                ],
+                "spaces": [[name, [*each.items()]] for name, each in program.spaces.items()],
                 "targets": program.targets,
                 "forbidden": sorted(forbidden),
                 "seed": secrets.randbits(32),
