@@ -111,10 +111,10 @@ FAULTS = {
     "stub-other-number": (in_stub("1.1 patchify", "2.1 patchify"), MUST_END),
     "stub-signature": (
         in_stub("patch_size: int", "patch_size"),
-        "the signature is patchify(images: torch.Tensor, patch_size)",
+        "the stub of patchify has 'def patchify(images: torch.Tensor, patch_size) -> ",
     ),
-    "stub-default": (in_stub("patch_size: int", "patch_size: int=4"), "make them equal"),
-    "stub-docstring": (in_stub("Cut images", "Chop images"), "the docstring of patchify differs"),
+    "stub-default": (in_stub("patch_size: int", "patch_size: int=4"), "patch_size: int=4) -> "),
+    "stub-docstring": (in_stub("Cut images", "Chop images"), "Chop images"),
     "stub-with-more": (
         in_stub("def patchify", "import math\ndef patchify"),
         "the stub of patchify and nothing else",
@@ -237,10 +237,10 @@ CLASS_FAULTS = {
         "return x",
         'forward must end in raise NotImplementedError("2.5 MultiHeadAttention")',
     ),
-    "base": ("nn.Module", "nn.Identity", "has other bases"),
-    "docstring": ("tokens (B, T, D)", "tokens", "the docstring of MultiHeadAttention.forward"),
+    "base": ("nn.Module", "nn.Identity", "has 'class MultiHeadAttention(nn.Identity):'"),
+    "docstring": ("tokens (B, T, D)", "tokens", "tokens (B, T, D)"),
     "given-part-changed": ("3 * embed_dim", "2 * embed_dim", "__init__ must end in raise"),
-    "method-renamed": ("def forward", "def froward", "has the methods ['__init__', 'froward']"),
+    "method-renamed": ("def forward", "def froward", "MultiHeadAttention has 'def froward("),
 }
 
 

@@ -10,6 +10,7 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import nbformat
@@ -17,9 +18,9 @@ from nbformat import NotebookNode
 
 from vitedu.course import colab, core
 from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read
-from vitedu.course.parsing import global_names, parse, strip_magics
+from vitedu.course.parsing import global_names, parse, strip_magics, without_docstrings
 from vitedu.course.references import defined_names, reference_source
-from vitedu.course.stub_text import check_lines, drop_keywords
+from vitedu.course.stub_text import check_lines, stub_text
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
 
 ABSOLUTE = re.compile(
@@ -219,54 +220,29 @@ def _lint_stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
         value = getattr(stub, "value", None)
         if not (isinstance(value, ast.Constant) and value.value is None):
             yield f"the stub gives the answer; write {exercise.id} = None."
-    elif type(stub) is not type(reference):
-        yield f"the stub of {exercise.id} must be a {exercise.kind}, as its reference is."
-    elif isinstance(stub, ast.FunctionDef) and isinstance(reference, ast.FunctionDef):
-        yield from _lint_signature(stub, reference, exercise.id)
-        yield from _lint_open_end(stub, exercise)
-    elif isinstance(stub, ast.ClassDef) and isinstance(reference, ast.ClassDef):
-        yield from _lint_class(stub, reference, exercise)
-
-
-def _lint_class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> Iterator[str]:
-    """Rule: a method equals the reference's or is unsolved, and at least one is unsolved."""
-    if [ast.dump(base) for base in stub.bases] != [ast.dump(base) for base in reference.bases]:
-        yield f"class {exercise.id} has other bases than its reference; copy them from it."
-    if ast.get_docstring(stub) != ast.get_docstring(reference):
-        yield f"the docstring of {exercise.id} differs from its reference's; copy it from there."
-    methods = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
-    expected = {node.name: node for node in reference.body if isinstance(node, ast.FunctionDef)}
-    if list(methods) != list(expected):
-        yield (
-            f"class {exercise.id} has the methods {list(methods)}; its reference has "
-            f"{list(expected)}."
-        )
         return
-    open_methods = 0
-    for name, method in methods.items():
-        if ast.dump(method) == ast.dump(expected[name]):
-            continue  # a method that the notebook gives
-        open_methods += 1
-        yield from _lint_signature(method, expected[name], f"{exercise.id}.{name}")
-        yield from _lint_open_end(method, exercise)
-    if not open_methods:
+    if type(stub) is not type(reference):
+        yield f"the stub of {exercise.id} must be a {exercise.kind}, as its reference is."
+        return
+    open_parts = [stub]
+    if isinstance(stub, ast.ClassDef):
+        given = {ast.dump(node) for node in reference.body}
+        methods = [node for node in stub.body if isinstance(node, ast.FunctionDef)]
+        open_parts = [method for method in methods if ast.dump(method) not in given]
+    if not open_parts:
         yield f"class {exercise.id} is solved; let a method raise NotImplementedError."
-
-
-def _lint_signature(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
-    """Rule: same signature and docstring, except for keyword-only arguments of the reference."""
-    keywords = {argument.arg for argument in stub.args.kwonlyargs}
-    own = _signature(stub, stub.args)
-    expected = _signature(reference, drop_keywords(reference.args, keywords))
-    if own != expected:
-        yield f"the signature is {name}{own}; its reference has {expected}; make them equal."
-    if ast.get_docstring(stub) != ast.get_docstring(reference):
-        yield f"the docstring of {name} differs from its reference's; copy it from there."
-
-
-def _signature(node: ast.FunctionDef, arguments: ast.arguments) -> str:
-    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"({ast.unparse(arguments)}){returns}"
+    for part in open_parts:
+        yield from _lint_open_end(part, exercise)
+    # as the reference would have it, from its docstrings to the parts that are given
+    wanted = stub_text(exercise, without_docstrings(cell.source))
+    both = (ast.unparse(parse(text)).splitlines() for text in (cell.source, wanted))
+    for own, expected in zip_longest(*both, fillvalue=""):
+        if own != expected:
+            yield (
+                f"the stub of {exercise.id} has {own.strip()!r}, its reference "
+                f"{expected.strip()!r}; copy it from there (`vitedu lint --fix` does signatures)."
+            )
+            return
 
 
 def _lint_open_end(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
