@@ -8,8 +8,9 @@ import pytest
 
 matplotlib.use("Agg")
 
+from vitedu.data import load_data  # noqa: E402
 from vitedu.plots import training as plots  # noqa: E402
-from vitedu.plots.style import BAD, GOOD  # noqa: E402
+from vitedu.plots.ink import BAD, GOOD  # noqa: E402
 
 
 @pytest.fixture
@@ -184,3 +185,13 @@ def test_summary_of_a_run_is_drawn_from_its_file(tmp_path):
     (mark,) = [line for line in fig.axes[1].lines if line.get_marker() == "D"]
     assert mark.get_xydata().tolist() == [[2, 100 * 0.55]]
     assert np.allclose(drawn[2], [[1e-3, 5e-4]]) and np.allclose(drawn[3], [[500, 400]])
+
+
+def test_samples_stand_under_the_names_of_their_classes():
+    """Twenty drawn images, each under the name of its class."""
+    data = load_data("shapes", limit=100, held_out=50)
+    drawn = [ax for ax in plots.show_samples(data).axes if ax.images]
+    names = [data.class_names[label] for label in data.train.labels[:20]]
+    assert [ax.get_title() for ax in drawn] == names
+    pixels = drawn[7].images[0].get_array() * 255
+    assert abs(pixels - data.train.images[7].permute(1, 2, 0).numpy()).max() < 1e-3

@@ -29,11 +29,6 @@ ABSOLUTE = re.compile(
 )
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 HEADING = re.compile(r"(?m)^#+ +(.+?) *$")
-PACKAGE = Path(__file__).parents[1]
-SHIPPED = {  # function that reads it -> the file, and the words in it that name the data
-    "measured": ("bench/experiments/{}.jsonl", r'"data": "(.+?)"'),
-    "read_course_model": ("pretrained/{}/config.json", r'"name": "(.+?)"'),
-}
 ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 
 
@@ -105,26 +100,21 @@ def _lint_outputs(notebook: NotebookNode) -> Iterator[str]:
             yield f"{where}: holds an attached picture; let a cell draw it."
         if cell.cell_type != "code":
             continue
-        compared = is_compared(cell)
         kinds = {kind for output in cell.outputs for kind in output.get("data", ())}
-        if any(output.output_type == "error" for output in cell.outputs):
-            yield f"{where}: holds a stored error; clear its output."
-        elif any(kind.startswith("image/") for kind in kinds):
-            yield f"{where}: holds a stored picture; clear its output."
-        elif cell.outputs and not compared:
+        was_run = cell.outputs, cell.execution_count is not None
+        if not is_compared(cell):
+            if any(was_run):
+                yield (
+                    f"{where}: holds an output or a count that nothing compares; "
+                    f"`vitedu lint --fix` clears it. Or tag the cell {NBVAL_TAG}."
+                )
+        elif not all(was_run):
             yield (
-                f"{where}: holds an output that nothing compares; clear it or tag the cell "
-                f"{NBVAL_TAG}."
+                f"{where}: is tagged {NBVAL_TAG} but lacks its output or its execution count, "
+                "without which nbval refuses it; run the cell and save, or drop the tag."
             )
-        elif compared and not cell.outputs:
-            yield f"{where}: is tagged {NBVAL_TAG} but holds no output; store it, or drop the tag."
-        if cell.execution_count is not None and not compared:
-            yield f"{where}: holds an execution count; clear its output."
-        if cell.execution_count is None and compared:
-            yield (
-                f"{where}: has no execution count, without which nbval refuses it; run the cell, "
-                "save."
-            )
+        elif kinds - {"text/plain"} or any(out.output_type == "error" for out in cell.outputs):
+            yield f"{where}: holds a stored error or picture; let the cell print text."
 
 
 def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -311,57 +301,20 @@ def _lint_names(notebook: NotebookNode) -> Iterator[str]:
 
 
 def _lint_data(notebook: NotebookNode) -> Iterator[str]:
-    """Rule: shipped numbers and weights stand beside images of their own data, or alone, named."""
-    trees: dict[int, ast.Module] = {}
+    """Rule: shipped measurements are asked for beside live images, or their cell names their data.
+
+    That such images are of the right data is checked at run time.
+    """
     for index, cell in enumerate(notebook.cells):
+        tree = None
         with contextlib.suppress(SyntaxError):  # which _lint_names reports
-            trees[index] = parse(strip_magics(cell.source) if cell.cell_type == "code" else "")
-    nodes = [(i, node) for i, tree in trees.items() for node in ast.walk(tree)]
-    assigned = [node for _, node in nodes if isinstance(node, ast.Assign)]
-    values = {getattr(node.targets[0], "id", ""): node.value for node in assigned[::-1]}
-    calls = [(i, node) for i, node in nodes if isinstance(node, ast.Call)]
-    drawn = [node for _, node in calls if _called(node) in ("load_data", "draw_shapes")]
-    loaded = {name for node in drawn if (name := _data_of(node, values))}
-    for index, node in calls:
-        function, where = _called(node), _place(notebook, index)
-        if function not in SHIPPED:
-            continue
-        first, beside = [*node.args, *(word.value for word in node.keywords), None, None][:2]
-        name, file, words = getattr(first, "value", None), *SHIPPED[function]
-        is_named, own = isinstance(beside, ast.Constant), _data_of(beside, values)
-        is_said = function != "measured" or ".data" in notebook.cells[index].source
-        if (is_named or not name) and not is_said:
-            yield f"{where}: shows measurements without their data; print the field data of one."
-        path = PACKAGE / file.format(name)
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        made_on = dict.fromkeys(re.findall(words, text))
-        wrong = {own} if own else loaded if beside is None else set()
-        if function == "read_course_model" and is_named and own not in loaded:
-            wrong = loaded
-        if text and (others := sorted(wrong - made_on.keys())):  # no text: not measured yet
-            yield (
-                f"{where}: {name}, made on {' and '.join(made_on)}, stands beside "
-                f"{' and '.join(others)}; measure or train anew, or name its own data as second "
-                f"argument of {function} and show nothing of other data beside it."
-            )
-
-
-def _called(node: ast.Call) -> str:
-    """Name the function that is called, the part after the last dot."""
-    return getattr(node.func, "id", getattr(node.func, "attr", ""))
-
-
-def _data_of(node: ast.AST | None, values: dict[str, ast.expr], depth: int = 9) -> str | None:
-    """Name the data set that an expression stands for, None where it cannot be read."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.Name) and depth:
-        return _data_of(values.get(node.id), values, depth - 1)
-    if not isinstance(node, ast.Call):
-        return None
-    given = [*node.args, *(word.value for word in node.keywords if word.arg == "source")]
-    if not given or _called(node) == "draw_shapes":
-        return {"load_data": "cifar10", "draw_shapes": "shapes"}.get(_called(node))
-    # a default stands last: os.environ.get("VITEDU_DATA", "shapes")
-    place = {"load_data": 0, "replace": 0, "get": -1}.get(_called(node))
-    return None if place is None else _data_of(given[place], values, depth)
+            tree = parse(strip_magics(cell.source) if cell.cell_type == "code" else "")
+        for node in ast.walk(tree) if tree else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "measured":
+                beside = [*node.args, *(word.value for word in node.keywords)][1:]
+                is_alone = not beside or isinstance(beside[0], ast.Constant)
+                if is_alone and ".data" not in cell.source:
+                    yield (
+                        f"{_place(notebook, index)}: shows measurements without their data; give "
+                        "the live images as second argument, or print the field data of one."
+                    )

@@ -30,8 +30,9 @@ from matplotlib.text import Text
 from PIL import Image, ImageDraw, ImageFont
 
 from vitedu.hardware import current_profile
+from vitedu.plots import ink
 from vitedu.plots.parts import draw_image, frame, write_cells
-from vitedu.plots.style import DOTS, DPI, SEQUENTIAL, WIDTH, CourseFigure, hide_ticks, styled
+from vitedu.plots.style import DOTS, DPI, WIDTH, CourseFigure, hide_ticks, styled
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 HEIGHT = 3.6  # inches: of a figure, as wide as a notebook column
@@ -444,7 +445,7 @@ def table_to_click(
         high: where the colours end; they start at 0.
     """
     fig, ax = explorer_figure(title)
-    ax.pcolormesh(values, cmap=SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
+    ax.pcolormesh(values, cmap=ink.SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
     ax.invert_yaxis()
     write_cells(ax, words, values <= 0.6 * high, corner=0, fontsize=7.5)
     return fig, moving_frame(ax, values.shape[1], corner=0, linewidth=3)
