@@ -75,35 +75,6 @@ SETTINGS: dict[str, Any] = {
     "nb_code_prompt_show": "Show the code of this cell",
     "nb_code_prompt_hide": "Hide the code of this cell",
 }
-FRONT = """# Vision Transformers by hand
-
-You learn how a Vision Transformer works by writing every part of it. At the end the whole model \
-is yours: it cuts a photograph into patches, looks at them, and says what it sees.
-{picture}
-Start with [{title}]({name}.ipynb). These pages let you read the notebooks. To write the answers, \
-get {course} and type `make lab`, or `python -m vitedu lab` where there is no make. Then each \
-answer is checked as you write it, and the check names the mistake in a wrong one.{teach}
-
-{thread}
-## Notebooks and exercises
-
-The minutes are for the answers alone. The core comes first; no later notebook needs the others.
-
-{notebooks}
-{note}
-
-:::{{toctree}}
-:caption: Notebooks
-:hidden:
-{names}
-:::
-
-:::{{toctree}}
-:caption: Questions and more
-:hidden:
-{others}
-:::
-"""
 NOTE = """:::{{note}}
 The outputs come from a run of the solved course in the size `{profile}`.{quick} {answers}
 :::"""
@@ -316,7 +287,8 @@ def source_files(
     if picture:
         files["picture.png"] = picture.png(2 * DPI)
     first = next(iter(pages))
-    files["index.md"] = FRONT.format(
+    front = Path(__file__).with_name("site_front.md").read_text(encoding="utf-8")
+    files["index.md"] = front.format(
         picture=f"\n![{picture.words()}](picture.png)\n" if picture else "",
         title=titles[first],
         name=first,
