@@ -1,11 +1,11 @@
 """Rules that keep notebooks, references and syllabus consistent.
 
 Role: reads one notebook as data and lists its problems: the place, and what to do. Nothing is run
-and no reference is imported. Not here: checkers (``commands.inspection``).
+and no reference is imported. Not here: checkers (``commands.inspection``); names and imports,
+which ruff checks.
 """
 
 import ast
-import builtins
 import contextlib
 import re
 from collections import Counter
@@ -18,10 +18,10 @@ from nbformat import NotebookNode
 
 from vitedu.course import colab, core
 from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read
-from vitedu.course.parsing import global_names, parse, strip_magics, without_docstrings
+from vitedu.course.parsing import parse, strip_magics, without_docstrings
 from vitedu.course.references import defined_names, reference_source
 from vitedu.course.stub_text import check_lines, stub_text
-from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
+from vitedu.exercises import EXERCISES, Exercise, in_notebook
 
 ABSOLUTE = re.compile(
     r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
@@ -51,7 +51,6 @@ def lint(path: Path) -> list[str]:
         *_lint_exercises(notebook, path.stem),
         *_lint_outputs(notebook),
         *_lint_text(notebook, path),
-        *_lint_names(notebook),
         *_lint_data(notebook),
         *colab.find_problems(notebook, path.stem),
         *core.find_problems(notebook, path.stem),
@@ -257,46 +256,6 @@ def _lint_check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> 
         yield f"the next cell must begin with the lines '{expected[0]}' and '{expected[1]}'."
 
 
-# --- the names ----------------------------------------------------------------------------------
-
-
-def _lint_names(notebook: NotebookNode) -> Iterator[str]:
-    """Rule: cells and references find all names that they use, and every import is used."""
-    bound = {*dir(builtins), "display", "get_ipython"}
-    used: set[str] = set()
-    imported: dict[str, str] = {}
-    stubs = dict(exercise_cells(notebook))
-    for index, cell in enumerate(notebook.cells):
-        if cell.cell_type != "code":
-            continue
-        where = _place(notebook, index)
-        source = strip_magics(cell.source)
-        try:
-            sources = [source, reference_source(BY_ID[stubs[index]])]
-        except (KeyError, ValueError):
-            sources = [source]
-        try:
-            results = [global_names(text) for text in sources]
-        except SyntaxError as error:
-            yield f"{where}: is no valid Python ({error.msg}, line {error.lineno}); correct it."
-            continue
-        reads = {name for reads, _ in results for name in reads}
-        bound |= {name for _, binds in results for name in binds}
-        for name in sorted(reads - bound):
-            yield f"{where}: {name} is not defined by then; import or define it in an earlier cell."
-        bound |= reads  # so that each missing name is reported once
-        used |= reads
-        for node in ast.walk(parse(source)):
-            if isinstance(node, ast.ImportFrom) and node.module == "vitedu":
-                continue  # hint, solution, reset: the student may call them
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                for alias in node.names:
-                    imported[(alias.asname or alias.name).split(".")[0]] = where
-    for name, where in imported.items():
-        if name not in used:
-            yield f"{where}: imports {name}, which no cell and no reference uses; drop it."
-
-
 # --- the data -----------------------------------------------------------------------------------
 
 
@@ -307,7 +266,7 @@ def _lint_data(notebook: NotebookNode) -> Iterator[str]:
     """
     for index, cell in enumerate(notebook.cells):
         tree = None
-        with contextlib.suppress(SyntaxError):  # which _lint_names reports
+        with contextlib.suppress(SyntaxError):  # which ruff reports
             tree = parse(strip_magics(cell.source) if cell.cell_type == "code" else "")
         for node in ast.walk(tree) if tree else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "measured":

@@ -291,7 +291,7 @@ def _sum_results(group: list[Exercise], entries: dict) -> tuple[float, int, str]
     core = [is_passed(exercise, entries) for exercise in group if exercise.core]
     passed = [is_passed(exercise, entries) for exercise in group]
     words = f"core {sum(core)} of {len(core)}, all {sum(passed)} of {len(passed)}"
-    return earned, possible, f"{words}, {_number(earned)} of {possible} points"
+    return earned, possible, f"{words}, {round(earned, 2):g} of {possible} points"
 
 
 def next_step(notebook: str | None = None) -> str:
@@ -310,7 +310,7 @@ def _row(exercise: Exercise, entry: dict) -> list[str]:
     """Return number, id, title, whether it is core, points, state and remarks, in words."""
     best = entry.get("best")
     state = best["status"].replace("_", " ") if best else "not attempted"
-    points = f"{_number(best['points'] if best else 0)}/{exercise.points}"
+    points = f"{round(best['points'] if best else 0, 2):g}/{exercise.points}"
     remarks = []
     if best and entry["status"] != best["status"]:
         remarks.append(f"latest: {entry['status'].replace('_', ' ')}")
@@ -327,11 +327,6 @@ def _row(exercise: Exercise, entry: dict) -> list[str]:
     core = "core" if exercise.core else ""
     row = [exercise.number, exercise.id, exercise.title, core, points, state]
     return [*row, ", ".join(remarks)]
-
-
-def _number(points: float) -> str:
-    """Write 4.0 as 4 and 2.5 as 2.5."""
-    return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
 def _bar(earned: float, possible: int, width: int = 20) -> str:

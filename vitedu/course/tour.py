@@ -40,11 +40,6 @@ class Run:
     problem: str | None  # why it stopped early, in one line
     entries: dict[str, dict]  # what its store holds after the run, from ``results.load``
 
-    @property
-    def cells(self) -> int:
-        """The number of code cells."""
-        return sum(cell.cell_type == "code" for cell in self.notebook.cells)
-
 
 class ThisPython(KernelSpecManager):
     """A manager whose only kernel is this Python, whatever kernels the machine has registered."""
@@ -151,7 +146,8 @@ def tour(path: Path, out: Path) -> bool:
         elif len(passed) < len(wanted):
             result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
         all_passed &= not result.startswith("FAILED")
-        print(f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
+        cells = sum(cell.cell_type == "code" for cell in run.notebook.cells)
+        print(f"{each.stem:<{width}}  {cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
         runs.append((each.stem, run.notebook))
     sheet = Path(out).parent / "figures.png"
     count = draw_sheet(runs, sheet)
