@@ -157,8 +157,8 @@ FAULTS = {
         write("[arXiv 2010.11929](https://arxiv.org/abs/1706.03762)"),
         "make the two numbers equal",
     ),
-    "shared-id": (share_an_id, "cell 'title': 2 cells share this id"),
-    "no-id": (lose_an_id, "1 cells have no id"),
+    "shared-id": (share_an_id, "cell 'title': 2 cells have this id"),
+    "no-id": (lose_an_id, "cell None: 1 cells have this id"),
     "invalid": (invalid_field, "not valid nbformat"),
 }
 
