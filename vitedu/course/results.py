@@ -329,10 +329,10 @@ def _row(exercise: Exercise, entry: dict) -> list[str]:
     return [*row, ", ".join(remarks)]
 
 
-def _bar(earned: float, possible: int, width: int = 20) -> str:
+def _bar(earned: float, possible: int) -> str:
     """Draw a bar that is full only when everything is earned."""
-    filled = int(width * earned / possible + 1e-9) if possible else 0
-    return "#" * filled + "-" * (width - filled)
+    filled = int(20 * earned / possible + 1e-9) if possible else 0
+    return "#" * filled + "-" * (20 - filled)
 
 
 def _html_bar(earned: float, possible: int) -> str:

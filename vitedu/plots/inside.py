@@ -275,7 +275,7 @@ def show_every_layer(
     class_names: Sequence[str],
     *,
     uniform: float,
-    path: str | Path | None = None,
+    path: str | Path,
 ) -> Figure:
     """Draw one photograph as every layer of a model sees it, and what the model answers there.
 
@@ -291,7 +291,7 @@ def show_every_layer(
         falls: (gh, gw), of the probability of the final answer.
         class_names: K names.
         uniform: the weight of an even spread.
-        path: of a PNG file to write, too.
+        path: of the PNG file to write, too.
     """
     L, rows = len(beliefs), 2 + len(maps)
     beliefs = np.asarray(beliefs, dtype=float)
@@ -332,6 +332,5 @@ def show_every_layer(
         ax.set_title(f"block {layer}", fontsize=9)
     uniform_bar(fig, relative, ax=axes[: len(maps), -1].tolist(), shrink=0.8)
     fig.colorbar(shares, ax=[axes[len(maps), -1]], label=f"{answer} (%)", shrink=0.8)
-    if path is not None:
-        write_whole(Path(path), fig.png(2 * DPI))
+    write_whole(Path(path), fig.png(2 * DPI))
     return fig

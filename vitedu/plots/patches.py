@@ -49,7 +49,7 @@ def draw_grid(ax, image, patch_size: int, title: str, *, numbers: bool = False) 
 
 
 @styled
-def show_pipeline(image: torch.Tensor, patch_size: int = 8, class_name: str = "") -> CourseFigure:
+def show_pipeline(image: torch.Tensor, patch_size: int, class_name: str) -> CourseFigure:
     """Draw the Vision Transformer in one picture, from pixels at the bottom to a class at the top.
 
     Args:
@@ -114,8 +114,7 @@ def show_pipeline(image: torch.Tensor, patch_size: int = 8, class_name: str = ""
     box(left, 10.1, 2.4, 0.9, "linear head", ink.LIGHT)
     note(10.55, "head: 03")
     arrow(left, 11.1, left, 11.9, ink.BLACK)
-    answer = f'"{class_name}"' if class_name else "class"
-    write(ax, left, 12.4, answer, fontsize=12, weight="bold")
+    write(ax, left, 12.4, f'"{class_name}"', fontsize=12, weight="bold")
     words = "a score for every class; training makes the right one high"
     ax.text(left + 1.9, 12.4, words, va="center", fontsize=9)
     note(12.4, "training: 04")

@@ -238,14 +238,14 @@ def show_likeness(
 def show_card(
     rows: Mapping[str, Mapping[str, float]],
     words: Sequence[str],
-    path: str | Path | None = None,
+    path: str | Path,
 ) -> CourseFigure:
     """Draw a card: a measurement a line, with a mark at the larger number, and words below.
 
     Args:
         rows: what was measured -> network -> value; at most 1: a share, else a whole number.
         words: lines below the table.
-        path: of a PNG file to write, too.
+        path: of the PNG file to write, too.
     """
     networks = list(next(iter(rows.values())))
     height = len(rows) + len(words) + 2
@@ -268,6 +268,5 @@ def show_card(
     ax.axhline(len(rows) + 1, color=ink.GREY, linewidth=0.8)
     for line, text in enumerate(words, start=len(rows) + 1):
         ax.text(0, line + 0.6, text, va="center")
-    if path is not None:
-        write_whole(Path(path), fig.png(2 * DPI))
+    write_whole(Path(path), fig.png(2 * DPI))
     return fig
