@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
-from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client import AsyncKernelManager
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
@@ -41,14 +40,6 @@ class Run:
     entries: dict[str, dict]  # what its store holds after the run, from ``results.load``
 
 
-class ThisPython(KernelSpecManager):
-    """A manager whose only kernel is this Python, whatever kernels the machine has registered."""
-
-    def get_kernel_spec(self, kernel_name):
-        """Return the one kernel."""
-        return KernelSpec(**get_kernel_dict())
-
-
 def execute(
     notebook: NotebookNode,
     folder: Path,
@@ -67,9 +58,10 @@ def execute(
         home: the folder of a store that several notebooks share, so that ``progress()`` in a later
             one shows what the earlier ones stored; by default a new store for this run alone.
     """
+    this_python = KernelSpecManager(kernel_dirs=[])  # whatever kernels the machine has registered
     client = NotebookClient(
         notebook,
-        km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=ThisPython()),
+        km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=this_python),
         timeout=seconds,
         interrupt_on_timeout=keep_going,
         allow_errors=keep_going,
