@@ -68,7 +68,9 @@ def test_views_show_the_image_and_every_view(rng, n):
 
 def test_curves_count_epochs_from_one_and_accuracy_in_percent():
     """Epoch 1 is the first point; accuracies are drawn from 0 to 100%."""
-    left, right = plots.show_curves([2.0, 1.0], [1.9, 1.2], [0.2, 0.6], [0.3, 0.5], chance=0.1).axes
+    columns = {"train_loss": [2.0, 1.0], "validation_loss": [1.9, 1.2]}
+    columns |= {"train_accuracy": [0.2, 0.6], "validation_accuracy": [0.3, 0.5]}
+    left, right = plots.show_curves(columns.__getitem__, chance=0.1).axes
     assert left.lines[0].get_xydata().tolist() == [[1, 2.0], [2, 1.0]]
     assert np.allclose(right.lines[1].get_ydata(), [30, 50], atol=1e-9)
     assert right.get_ylim() == (0, 100)
@@ -86,7 +88,7 @@ LEVELS = [{"a": 0.39, "b": 0.575}, {"a": 0.56, "b": 0.561, "c": 0.57}, {"a": 0.9
 @pytest.mark.parametrize("levels", LEVELS, ids=["far", "near", "top", "none"])
 def test_horizons_stand_at_their_accuracy_and_their_words_apart(levels):
     """A line at each accuracy; words beside it, in its order, that neither meet nor leave."""
-    ax = plots.show_curves([2.0], [1.9], [0.2], [0.3], chance=0.02, horizons=levels).axes[1]
+    ax = plots.show_curves(lambda name: [0.3], chance=0.02, horizons=levels).axes[1]
     wanted = [2.0, *(100 * value for value in levels.values())]
     dotted = [line.get_ydata() for line in ax.lines if line.get_linestyle() == ":"]
     lines = [y[0] for y in dotted if len(y)]  # the one without is the legend's

@@ -6,7 +6,7 @@ Legend: n images or runs, K classes, N patches, gh gw patch grid.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -165,10 +165,7 @@ def show_views(original, views, titles: Sequence[str] | None = None) -> Figure:
 
 @styled
 def show_curves(
-    train_loss: Sequence[float],
-    validation_loss: Sequence[float],
-    train_accuracy: Sequence[float],
-    validation_accuracy: Sequence[float],
+    column: Callable[[str], Sequence[float]],
     *,
     chance: float | None = None,
     horizons: Mapping[str, float] | None = None,
@@ -176,16 +173,13 @@ def show_curves(
     """Draw loss and accuracy by epoch; epochs count from 1.
 
     Args:
-        train_loss: mean loss of each epoch, measured before each update.
-        validation_loss: mean loss after each epoch.
-        train_accuracy: in [0, 1], one an epoch.
-        validation_accuracy: in [0, 1], one an epoch.
+        column: gives the values of all epochs by their name, such as ``"train_loss"``, as
+            ``History.column`` does.
         chance: the accuracy of guessing, drawn as a grey line.
         horizons: accuracies to compare with, such as those of ``vitedu.data.horizons``.
     """
     fig, axes = figure(1, 2)
-    _draw_loss(axes[0, 0], train_loss, validation_loss)
-    _draw_accuracy(axes[0, 1], train_accuracy, validation_accuracy, chance, horizons)
+    _draw_epochs(axes[0], column, chance, horizons)
     # below, where no curve can run into it
     fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig
@@ -300,8 +294,11 @@ def _draw_loss(ax, train: Sequence[float], validation: Sequence[float]) -> None:
         ax.set_xticks(epochs)
 
 
-def _draw_accuracy(ax, train, validation, chance: float | None, horizons) -> None:
-    """Draw both accuracies by epoch, the best epoch on the validation images, and horizons."""
+def _draw_epochs(axes, column, chance: float | None, horizons) -> None:
+    """Draw losses and accuracies by epoch, the best one on the validation images, and horizons."""
+    left, ax = axes
+    _draw_loss(left, column("train_loss"), column("validation_loss"))
+    train, validation = column("train_accuracy"), column("validation_accuracy")
     _draw_loss(ax, np.multiply(train, 100), np.multiply(validation, 100))
     ax.set(ylabel="accuracy (%)", ylim=(0, 100))
     if np.isfinite(validation).any():
@@ -334,9 +331,7 @@ def show_run(
     rows = [json.loads(line) for line in Path(metrics).read_text(encoding="utf-8").splitlines()]
     column = {name: [row[name] for row in rows] for name in rows[0]}
     fig, axes = figure(2, 2, size=(WIDTH, 5.2))
-    _draw_loss(axes[0, 0], column["train_loss"], column["validation_loss"])
-    accuracies = column["train_accuracy"], column["validation_accuracy"]
-    _draw_accuracy(axes[0, 1], *accuracies, chance, horizons)
+    _draw_epochs(axes[0], column.__getitem__, chance, horizons)
     end = {"color": ink.RED, "marker": "D", "linestyle": "none", "clip_on": False}
     label = f"test, last epoch: {test_accuracy:.1%}"
     axes[0, 1].plot(len(rows), 100 * test_accuracy, label=label, **end)
