@@ -5,7 +5,6 @@ measurement; the notebook measures and hands the numbers over.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle
 
 import numpy as np
 import torch
@@ -155,10 +154,10 @@ def show_through_depth(
 
 def _draw_curves(ax, series: Mapping[str, Sequence[float]], first: int) -> None:
     """Draw one curve a model by depth, each with a colour, a marker and a line of its own."""
-    looks = zip(cycle(ink.CYCLE), cycle("osD^vP*"), cycle(LINES))  # noqa: B905 - endless, all three
-    for (label, values), (colour, marker, line) in zip(series.items(), looks, strict=False):
+    for number, (label, values) in enumerate(series.items()):
         depth = np.arange(first, first + len(values))
-        ax.plot(depth, values, line, marker=marker, markersize=4, color=colour, label=label)
+        look = {"color": ink.pick(number), "marker": "osD^vP*"[number % 7], "markersize": 4}
+        ax.plot(depth, values, LINES[number % 4], label=label, **look)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
@@ -323,9 +322,8 @@ def show_overfit(
     """
     fig, axes = figure(1, 2, size=(9.0, 3.8), width_ratios=(1.0, 1.1))
     curves, place = axes[0]
-    looks = zip(cycle(ink.CYCLE), cycle(LINES))  # noqa: B905 - endless, both
-    for (label, values), (colour, line) in zip(losses.items(), looks, strict=False):
-        curves.plot(values, line, color=colour, label=label)
+    for number, (label, values) in enumerate(losses.items()):
+        curves.plot(values, LINES[number % 4], color=ink.pick(number), label=label)
     curves.axhline(floor, color=ink.GREY, linewidth=1, label=f"floor without seeing: {floor:.2f}")
     curves.set(xlabel="step", ylabel="cross-entropy (nats)", ylim=(0, None))
     fig.legend(loc="outside lower left", ncols=3, fontsize=8)
