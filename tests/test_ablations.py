@@ -11,7 +11,7 @@ from vitedu.bench.experiments.ablations import ARMS, CHANGES, settings, summary
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
 from vitedu.options import ViTConfigWithOptions, preset
-from vitedu.plots.ablations import show_ablations
+from vitedu.plots.training import show_ablations
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from vitedu.bench.experiments.climb import ARMS, RATES, STEPS, TRACED
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
-from vitedu.plots.climb import show_climb
+from vitedu.plots.training import show_climb
 
 
 def row(arm, seed, accuracy, **more):

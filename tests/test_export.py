@@ -26,7 +26,7 @@ from vitedu.course.references import defined_names, reference_source
 from vitedu.data import cifar10
 from vitedu.exercises import BY_ID
 from vitedu.exporting import export, importing, parts, trial
-from vitedu.exporting.export import ExportError, _is_in_file, export_model
+from vitedu.exporting.export import _is_in_file, export_model
 from vitedu.exporting.source import Unreadable, collect
 from vitedu.fitting.checkpoints import save_checkpoint
 from vitedu.pretrained import reading
@@ -426,7 +426,7 @@ CLASHES = {
 def test_one_name_for_two_things_is_an_error(words):
     """It says which name to change, and where."""
     softmax, gelu = CLASHES[words]
-    with pytest.raises(ExportError, match=words):
+    with pytest.raises(parts.ExportError, match=words):
         parts.make_parts({"softmax": pieces(softmax), "gelu": pieces(gelu)}, {})
 
 

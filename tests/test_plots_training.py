@@ -8,8 +8,9 @@ import pytest
 
 matplotlib.use("Agg")
 
+from vitedu.data import load_data  # noqa: E402
 from vitedu.plots import training as plots  # noqa: E402
-from vitedu.plots.style import BAD, GOOD  # noqa: E402
+from vitedu.plots.ink import BAD, GOOD  # noqa: E402
 
 
 @pytest.fixture
@@ -67,7 +68,9 @@ def test_views_show_the_image_and_every_view(rng, n):
 
 def test_curves_count_epochs_from_one_and_accuracy_in_percent():
     """Epoch 1 is the first point; accuracies are drawn from 0 to 100%."""
-    left, right = plots.show_curves([2.0, 1.0], [1.9, 1.2], [0.2, 0.6], [0.3, 0.5], chance=0.1).axes
+    columns = {"train_loss": [2.0, 1.0], "validation_loss": [1.9, 1.2]}
+    columns |= {"train_accuracy": [0.2, 0.6], "validation_accuracy": [0.3, 0.5]}
+    left, right = plots.show_curves(columns.__getitem__, chance=0.1).axes
     assert left.lines[0].get_xydata().tolist() == [[1, 2.0], [2, 1.0]]
     assert np.allclose(right.lines[1].get_ydata(), [30, 50], atol=1e-9)
     assert right.get_ylim() == (0, 100)
@@ -85,7 +88,7 @@ LEVELS = [{"a": 0.39, "b": 0.575}, {"a": 0.56, "b": 0.561, "c": 0.57}, {"a": 0.9
 @pytest.mark.parametrize("levels", LEVELS, ids=["far", "near", "top", "none"])
 def test_horizons_stand_at_their_accuracy_and_their_words_apart(levels):
     """A line at each accuracy; words beside it, in its order, that neither meet nor leave."""
-    ax = plots.show_curves([2.0], [1.9], [0.2], [0.3], chance=0.02, horizons=levels).axes[1]
+    ax = plots.show_curves(lambda name: [0.3], chance=0.02, horizons=levels).axes[1]
     wanted = [2.0, *(100 * value for value in levels.values())]
     dotted = [line.get_ydata() for line in ax.lines if line.get_linestyle() == ":"]
     lines = [y[0] for y in dotted if len(y)]  # the one without is the legend's
@@ -184,3 +187,13 @@ def test_summary_of_a_run_is_drawn_from_its_file(tmp_path):
     (mark,) = [line for line in fig.axes[1].lines if line.get_marker() == "D"]
     assert mark.get_xydata().tolist() == [[2, 100 * 0.55]]
     assert np.allclose(drawn[2], [[1e-3, 5e-4]]) and np.allclose(drawn[3], [[500, 400]])
+
+
+def test_samples_stand_under_the_names_of_their_classes():
+    """Twenty drawn images, each under the name of its class."""
+    data = load_data("shapes", limit=100, held_out=50)
+    drawn = [ax for ax in plots.show_samples(data).axes if ax.images]
+    names = [data.class_names[label] for label in data.train.labels[:20]]
+    assert [ax.get_title() for ax in drawn] == names
+    pixels = drawn[7].images[0].get_array() * 255
+    assert abs(pixels - data.train.images[7].permute(1, 2, 0).numpy()).max() < 1e-3

@@ -6,7 +6,7 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from vitedu.plots import transfer as plots
-from vitedu.plots.style import GREEN, RED
+from vitedu.plots.ink import GREEN, RED
 from vitedu.plots.widgets import explore_similarity
 
 

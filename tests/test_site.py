@@ -149,25 +149,10 @@ def test_notebook_holds_six_questions_with_folded_answers(name):
 # --- pages after they were built ------------------------------------------------------------------
 
 
-def write_pages(folder, **pages):
-    """Write pages of HTML, and give their folder."""
-    for name, text in pages.items():
-        (folder / f"{name}.html").write_text(text)
-    return folder
-
-
-def test_links_and_pictures_of_pages_are_checked(tmp_path):
-    """Files, places inside them, and words for pictures; other hosts are not asked."""
-    good = '<h1 id="ä">A</h1><a href="b.html#x"></a><a href="#%C3%A4"></a>'
-    good += '<a href="https://a.example/x"></a>'
-    write_pages(tmp_path, a=good, b='<p id="x"><img src="a.html" alt="a"></p>')
-    assert site.check_pages(tmp_path) == []
-    write_pages(tmp_path, c='<a href="no.html"></a><a href="b.html#y"></a><img src="a.html">')
-    assert site.check_pages(tmp_path) == [
-        "c.html: the picture a.html has no words",
-        "c.html: no.html leads to no file",
-        "c.html: b.html#y leads to no place of that page",
-    ]
+def test_pictures_of_pages_have_words(tmp_path):
+    """One without is named."""
+    (tmp_path / "a.html").write_text('<p id="x"><img src="a.png" alt="a"></p><img src="b.png">')
+    assert site.find_wordless(tmp_path) == ['a.html: a picture has no words: <img src="b.png">']
 
 
 @pytest.mark.parametrize("name", ["a.html", "_sources/a.ipynb", "searchindex.js"])

@@ -48,7 +48,7 @@ def test_checks_that_are_gone_are_written_again_and_edited_docstrings_stay(name,
     documented = [e for e in own if e.kind != "value"]
     assert path.read_text(encoding="utf-8").count("Old words") == len(documented)
     assert len(about_stubs) == len(documented)
-    assert all("docstring" in p and "differs from its reference's" in p for p in about_stubs)
+    assert all('has \'"""Old words. ' in p for p in about_stubs)
     assert fix_notebook(path) == []
 
 
@@ -75,7 +75,7 @@ def test_what_a_run_left_is_cleared(tmp_path):
     notebook["metadata"]["kernelspec"]["display_name"] = "Python 3 (ipykernel)"
     notebook["metadata"]["widgets"] = {}
     path.write_text(json.dumps(notebook), encoding="utf-8")
-    assert len(lint(path)) >= 2 * len(ran) > 50
+    assert len(lint(path)) >= len(ran) > 25
     assert fix_notebook(path) == [f"cleared {len(ran)} cells"]
     assert path.read_bytes() == before
 

@@ -20,15 +20,16 @@ Why the README's full address: on Colab a relative link works only in a notebook
 from GitHub (googlecolab/colabtools, issue 3877), not in a copy in Drive.
 """
 
-import json
+import copy
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from nbformat import NotebookNode
+import nbformat
+from nbformat import NotebookNode, v4
 
 from vitedu import __version__
+from vitedu.course.notebooks import read
 from vitedu.files import write_whole
 
 PLACEHOLDER = "OWNER_NOT_SET/vitedu"  # GitHub allows no account of this name
@@ -38,7 +39,7 @@ RUNTIME = "2026.07"
 METADATA = {"runtime_attributes": {"runtime_version": RUNTIME}}  # of a notebook, under "colab"
 BADGE = "https://colab.research.google.com/assets/colab-badge.svg"
 PACKAGES = ("safetensors", "platformdirs", "filelock", "packaging")
-CELLS = {"colab": "markdown", "install": "code"}  # id -> type, in this order
+CELLS = ("colab", "install")  # ids, in this order
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
 
 TEXT = "[![Open in Colab]({badge})]({own}) · [all notebooks, and how to keep results]({readme})"
@@ -109,43 +110,44 @@ def find_problems(notebook: NotebookNode, name: str) -> Iterator[str]:
         notebook: from ``vitedu.course.notebooks.read``.
         name: its name without suffix.
     """
-    at = {cell.get("id"): index for index, cell in enumerate(notebook.cells)}
-    for cell_id, text in cell_sources(name).items():
-        cell = notebook.cells[at[cell_id]] if cell_id in at else None
-        if cell is None:
+    ids = [cell.get("id") for cell in notebook.cells]
+    wanted = update_cells(notebook, name)
+    for cell_id in CELLS:
+        if cell_id not in ids:
             yield f"file: has no cell {cell_id!r} for Colab; `vitedu slug` writes it."
-        elif cell.source != text or (cell_id == "install" and cell.metadata != FOLDED):
+        elif notebook.cells[ids.index(cell_id)] not in wanted.cells:
             yield f"cell {cell_id!r}: is not as course/colab.py writes it; `vitedu slug` does."
-    first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
-    if "install" in at and first is not notebook.cells[at["install"]]:
+    kinds = [cell.cell_type for cell in notebook.cells]
+    if "install" in ids and kinds.index("code") != ids.index("install"):
         yield "cell 'install': must be the first code cell; move it up."
-    if notebook.metadata.get("colab") != METADATA:
+    if notebook.metadata != wanted.metadata:
         yield f"file: does not name Colab's runtime {RUNTIME}; `vitedu slug` writes it."
-    if set(CELLS) <= set(at) and at["install"] != at["colab"] + 1:
+    if set(CELLS) <= set(ids) and ids.index("install") != ids.index("colab") + 1:
         yield "cell 'colab': must stand directly above the cell 'install'; move it."
 
 
-def update_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict:
+def update_cells(notebook: NotebookNode, name: str, repository: str = REPOSITORY) -> NotebookNode:
     """Return a notebook with both cells, updated in their place or inserted below its title.
 
     Args:
-        content: the notebook as parsed JSON.
+        notebook: from ``vitedu.course.notebooks.read``.
         name: its name without suffix.
         repository: ``owner/name`` on GitHub.
     """
-    cells = list(content["cells"])
-    for place, (cell_id, text) in enumerate(cell_sources(name, repository).items(), start=1):
-        old = next((cell for cell in cells if cell.get("id") == cell_id), None)
-        new: dict[str, Any] = {"cell_type": CELLS[cell_id], "id": cell_id, "metadata": {}}
-        if CELLS[cell_id] == "code":
-            new |= {"execution_count": None, "metadata": FOLDED, "outputs": []}
-        new = {key: new[key] for key in sorted(new)} | {"source": text.splitlines(keepends=True)}
-        if old:
-            cells[cells.index(old)] = {**old, **new}
+    result = copy.deepcopy(notebook)
+    ids = [cell.get("id") for cell in notebook.cells]
+    about, install = cell_sources(name, repository).values()
+    new = [
+        v4.new_markdown_cell(about, id="colab"),
+        v4.new_code_cell(install, id="install", metadata=FOLDED),
+    ]
+    for place, cell in enumerate(new, start=1):
+        if cell.id in ids:
+            result.cells[ids.index(cell.id)] = cell
         else:
-            cells.insert(place, new)
-    metadata = dict(sorted({**content["metadata"], "colab": METADATA}.items()))
-    return {**content, "cells": cells, "metadata": metadata}
+            result.cells.insert(place, cell)
+    result.metadata["colab"] = METADATA
+    return result
 
 
 def set_repository(root: Path, repository: str) -> list[Path]:
@@ -178,8 +180,7 @@ def set_repository(root: Path, repository: str) -> list[Path]:
     text = module.read_text(encoding="utf-8")
     write(module, re.sub(r'(?m)^REPOSITORY = "[^"]+"', f'REPOSITORY = "{repository}"', text))
     for path in sorted((root / "notebooks").glob("*.ipynb")):
-        content = update_cells(json.loads(path.read_text(encoding="utf-8")), path.stem, repository)
-        write(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        write(path, nbformat.writes(update_cells(read(path), path.stem, repository)) + "\n")
     badge = r"https://colab\.research\.google\.com/github/[^\s)]+/notebooks/(\w+)\.ipynb"
     others = [root / name for name in ("README.md", "pyproject.toml", "CITATION.cff")]
     others += (root / ".github").rglob("*.md")

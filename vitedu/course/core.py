@@ -106,14 +106,10 @@ def find_problems(notebook: NotebookNode, name: str) -> Iterator[str]:
 
 def core_table(notebooks: dict[str, NotebookNode]) -> str:
     """Write what each core asks for as a table; a notebook without one is counted whole."""
-    rows = [
-        f"{'core of':<16}{'cells':>7}{'words':>7}{'lines':>7}{'guesses':>9}{'figures':>9}"
-        f"{'minutes':>9}   computed"
-    ]
+    counts = [*MOST, "figures", "minutes"]
+    rows = [f"{'core of':<16}" + "".join(f"{count:>13}" for count in counts)]
     for name, notebook in notebooks.items():
         core, mark = measure(notebook, name), "" if split(notebook) else "   the whole notebook"
-        rows.append(
-            f"{name:<16}{core.cells:7}{core.words:7}{core.lines:7}{core.predictions:9}"
-            f"{core.figures:9}{core.minutes:9.0f}{mark}"
-        )
+        columns = "".join(f"{getattr(core, count):13.0f}" for count in counts)
+        rows.append(f"{name:<16}{columns}{mark}")
     return "\n".join(rows)

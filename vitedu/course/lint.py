@@ -1,15 +1,15 @@
 """Rules that keep notebooks, references and syllabus consistent.
 
 Role: reads one notebook as data and lists its problems: the place, and what to do. Nothing is run
-and no reference is imported. Not here: checkers (``commands.inspection``).
+and no reference is imported. Not here: checkers (``commands.inspection``); names and imports,
+which ruff checks.
 """
 
 import ast
-import builtins
-import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import nbformat
@@ -17,10 +17,10 @@ from nbformat import NotebookNode
 
 from vitedu.course import colab, core
 from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read
-from vitedu.course.parsing import global_names, parse, strip_magics
+from vitedu.course.parsing import parse, without_docstrings
 from vitedu.course.references import defined_names, reference_source
-from vitedu.course.stub_text import check_lines, drop_keywords
-from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
+from vitedu.course.stub_text import check_lines, stub_text
+from vitedu.exercises import EXERCISES, Exercise, in_notebook
 
 ABSOLUTE = re.compile(
     r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
@@ -28,11 +28,7 @@ ABSOLUTE = re.compile(
 )
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 HEADING = re.compile(r"(?m)^#+ +(.+?) *$")
-PACKAGE = Path(__file__).parents[1]
-SHIPPED = {  # function that reads it -> the file, and the words in it that name the data
-    "measured": ("bench/experiments/{}.jsonl", r'"data": "(.+?)"'),
-    "read_course_model": ("pretrained/{}/config.json", r'"name": "(.+?)"'),
-}
+MEASURED = re.compile(r"""\bmeasured\([^,()]*(,\s*(\w+=)?["'][^()]*)?\)""")  # without live images
 ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 
 
@@ -55,7 +51,6 @@ def lint(path: Path) -> list[str]:
         *_lint_exercises(notebook, path.stem),
         *_lint_outputs(notebook),
         *_lint_text(notebook, path),
-        *_lint_names(notebook),
         *_lint_data(notebook),
         *colab.find_problems(notebook, path.stem),
         *core.find_problems(notebook, path.stem),
@@ -83,13 +78,10 @@ def _place(notebook: NotebookNode, index: int) -> str:
 def _lint_format(notebook: NotebookNode) -> Iterator[str]:
     """Rule: valid nbformat, with unique cell ids."""
     ids = Counter(cell.get("id") for cell in notebook.cells)
-    missing = ids.pop(None, 0)
-    if missing:
-        yield f"file: {missing} cells have no id; save it in Jupyter as nbformat 4.5 or newer."
-    for name, count in ids.items():
-        if count > 1:
-            yield f"cell {name!r}: {count} cells share this id; give each its own."
-    if not missing and max(ids.values(), default=1) == 1:
+    faults = {name: count for name, count in ids.items() if count > 1 or name is None}
+    for name, count in faults.items():
+        yield f"cell {name!r}: {count} cells have this id; give each its own, as Jupyter does."
+    if not faults:
         try:
             nbformat.validate(notebook)
         except nbformat.ValidationError as error:
@@ -104,26 +96,21 @@ def _lint_outputs(notebook: NotebookNode) -> Iterator[str]:
             yield f"{where}: holds an attached picture; let a cell draw it."
         if cell.cell_type != "code":
             continue
-        compared = is_compared(cell)
         kinds = {kind for output in cell.outputs for kind in output.get("data", ())}
-        if any(output.output_type == "error" for output in cell.outputs):
-            yield f"{where}: holds a stored error; clear its output."
-        elif any(kind.startswith("image/") for kind in kinds):
-            yield f"{where}: holds a stored picture; clear its output."
-        elif cell.outputs and not compared:
+        was_run = cell.outputs, cell.execution_count is not None
+        if not is_compared(cell):
+            if any(was_run):
+                yield (
+                    f"{where}: holds an output or a count that nothing compares; "
+                    f"`vitedu lint --fix` clears it. Or tag the cell {NBVAL_TAG}."
+                )
+        elif not all(was_run):
             yield (
-                f"{where}: holds an output that nothing compares; clear it or tag the cell "
-                f"{NBVAL_TAG}."
+                f"{where}: is tagged {NBVAL_TAG} but lacks its output or its execution count, "
+                "without which nbval refuses it; run the cell and save, or drop the tag."
             )
-        elif compared and not cell.outputs:
-            yield f"{where}: is tagged {NBVAL_TAG} but holds no output; store it, or drop the tag."
-        if cell.execution_count is not None and not compared:
-            yield f"{where}: holds an execution count; clear its output."
-        if cell.execution_count is None and compared:
-            yield (
-                f"{where}: has no execution count, without which nbval refuses it; run the cell, "
-                "save."
-            )
+        elif kinds - {"text/plain"} or any(out.output_type == "error" for out in cell.outputs):
+            yield f"{where}: holds a stored error or picture; let the cell print text."
 
 
 def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -214,178 +201,55 @@ def _lint_stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
         return
     if not re.search(rf"# TODO {re.escape(exercise.number)}\b", cell.source):
         yield f"the stub has no comment '# TODO {exercise.number}: ...'; say what to do."
-    stub, reference = body[0], parse(reference_source(exercise)).body[0]
     if exercise.kind == "value":
-        value = getattr(stub, "value", None)
-        if not (isinstance(value, ast.Constant) and value.value is None):
+        if ast.unparse(body[0]) != f"{exercise.id} = None":
             yield f"the stub gives the answer; write {exercise.id} = None."
-    elif type(stub) is not type(reference):
-        yield f"the stub of {exercise.id} must be a {exercise.kind}, as its reference is."
-    elif isinstance(stub, ast.FunctionDef) and isinstance(reference, ast.FunctionDef):
-        yield from _lint_signature(stub, reference, exercise.id)
-        yield from _lint_open_end(stub, exercise)
-    elif isinstance(stub, ast.ClassDef) and isinstance(reference, ast.ClassDef):
-        yield from _lint_class(stub, reference, exercise)
-
-
-def _lint_class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> Iterator[str]:
-    """Rule: a method equals the reference's or is unsolved, and at least one is unsolved."""
-    if [ast.dump(base) for base in stub.bases] != [ast.dump(base) for base in reference.bases]:
-        yield f"class {exercise.id} has other bases than its reference; copy them from it."
-    if ast.get_docstring(stub) != ast.get_docstring(reference):
-        yield f"the docstring of {exercise.id} differs from its reference's; copy it from there."
-    methods = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
-    expected = {node.name: node for node in reference.body if isinstance(node, ast.FunctionDef)}
-    if list(methods) != list(expected):
-        yield (
-            f"class {exercise.id} has the methods {list(methods)}; its reference has "
-            f"{list(expected)}."
-        )
         return
-    open_methods = 0
-    for name, method in methods.items():
-        if ast.dump(method) == ast.dump(expected[name]):
-            continue  # a method that the notebook gives
-        open_methods += 1
-        yield from _lint_signature(method, expected[name], f"{exercise.id}.{name}")
-        yield from _lint_open_end(method, exercise)
-    if not open_methods:
+    open_parts = body
+    if isinstance(body[0], ast.ClassDef):
+        given = {ast.dump(node) for node in parse(reference_source(exercise)).body[0].body}
+        methods = [node for node in body[0].body if isinstance(node, ast.FunctionDef)]
+        open_parts = [method for method in methods if ast.dump(method) not in given]
+    if not open_parts:
         yield f"class {exercise.id} is solved; let a method raise NotImplementedError."
-
-
-def _lint_signature(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
-    """Rule: same signature and docstring, except for keyword-only arguments of the reference."""
-    keywords = {argument.arg for argument in stub.args.kwonlyargs}
-    own = _signature(stub, stub.args)
-    expected = _signature(reference, drop_keywords(reference.args, keywords))
-    if own != expected:
-        yield f"the signature is {name}{own}; its reference has {expected}; make them equal."
-    if ast.get_docstring(stub) != ast.get_docstring(reference):
-        yield f"the docstring of {name} differs from its reference's; copy it from there."
-
-
-def _signature(node: ast.FunctionDef, arguments: ast.arguments) -> str:
-    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"({ast.unparse(arguments)}){returns}"
-
-
-def _lint_open_end(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
-    """Rule: the last statement raises NotImplementedError and names the exercise."""
     words = f"{exercise.number} {exercise.id}"
-    match node.body[-1]:
-        case ast.Raise(
-            exc=ast.Call(
-                func=ast.Name(id="NotImplementedError"), args=[ast.Constant(value=str(text))]
+    for part in open_parts:
+        if not re.search(rf"raise NotImplementedError\(.{words}.*\)$", ast.unparse(part)):
+            name = defined_names(part)[0]
+            yield f'{name} must end in raise NotImplementedError("{words}").'
+    # as the reference would have it, from its docstrings to the parts that are given
+    wanted = stub_text(exercise, without_docstrings(cell.source))
+    both = (ast.unparse(parse(text)).splitlines() for text in (cell.source, wanted))
+    for own, expected in zip_longest(*both, fillvalue=""):
+        if own != expected:
+            yield (
+                f"the stub of {exercise.id} has {own.strip()!r}, its reference "
+                f"{expected.strip()!r}; copy it from there (`vitedu lint --fix` does signatures)."
             )
-        ) if text.startswith(words):
             return
-    yield f'{node.name} must end in raise NotImplementedError("{words}").'
 
 
 def _lint_check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:
     """Rule: the next cell begins with the two lines of a check cell."""
     expected = check_lines(exercise)
-    following = notebook.cells[index + 1] if index + 1 < len(notebook.cells) else None
-    lines = following.source.splitlines() if following and following.cell_type == "code" else []
-    if [line.strip() for line in lines[:2]] != list(expected):
+    following = notebook.cells[index + 1 : index + 2]
+    lines = [line for cell in following for line in cell.source.splitlines()[:2]]
+    if tuple(lines) != expected:
         yield f"the next cell must begin with the lines '{expected[0]}' and '{expected[1]}'."
-
-
-# --- the names ----------------------------------------------------------------------------------
-
-
-def _lint_names(notebook: NotebookNode) -> Iterator[str]:
-    """Rule: cells and references find all names that they use, and every import is used."""
-    bound = {*dir(builtins), "display", "get_ipython"}
-    used: set[str] = set()
-    imported: dict[str, str] = {}
-    stubs = dict(exercise_cells(notebook))
-    for index, cell in enumerate(notebook.cells):
-        if cell.cell_type != "code":
-            continue
-        where = _place(notebook, index)
-        source = strip_magics(cell.source)
-        try:
-            sources = [source, reference_source(BY_ID[stubs[index]])]
-        except (KeyError, ValueError):
-            sources = [source]
-        try:
-            results = [global_names(text) for text in sources]
-        except SyntaxError as error:
-            yield f"{where}: is no valid Python ({error.msg}, line {error.lineno}); correct it."
-            continue
-        reads = {name for reads, _ in results for name in reads}
-        bound |= {name for _, binds in results for name in binds}
-        for name in sorted(reads - bound):
-            yield f"{where}: {name} is not defined by then; import or define it in an earlier cell."
-        bound |= reads  # so that each missing name is reported once
-        used |= reads
-        for node in ast.walk(parse(source)):
-            if isinstance(node, ast.ImportFrom) and node.module == "vitedu":
-                continue  # hint, solution, reset: the student may call them
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                for alias in node.names:
-                    imported[(alias.asname or alias.name).split(".")[0]] = where
-    for name, where in imported.items():
-        if name not in used:
-            yield f"{where}: imports {name}, which no cell and no reference uses; drop it."
 
 
 # --- the data -----------------------------------------------------------------------------------
 
 
 def _lint_data(notebook: NotebookNode) -> Iterator[str]:
-    """Rule: shipped numbers and weights stand beside images of their own data, or alone, named."""
-    trees: dict[int, ast.Module] = {}
+    """Rule: shipped measurements are asked for beside live images, or their cell names their data.
+
+    That such images are of the right data is checked at run time.
+    """
     for index, cell in enumerate(notebook.cells):
-        with contextlib.suppress(SyntaxError):  # which _lint_names reports
-            trees[index] = parse(strip_magics(cell.source) if cell.cell_type == "code" else "")
-    nodes = [(i, node) for i, tree in trees.items() for node in ast.walk(tree)]
-    assigned = [node for _, node in nodes if isinstance(node, ast.Assign)]
-    values = {getattr(node.targets[0], "id", ""): node.value for node in assigned[::-1]}
-    calls = [(i, node) for i, node in nodes if isinstance(node, ast.Call)]
-    drawn = [node for _, node in calls if _called(node) in ("load_data", "draw_shapes")]
-    loaded = {name for node in drawn if (name := _data_of(node, values))}
-    for index, node in calls:
-        function, where = _called(node), _place(notebook, index)
-        if function not in SHIPPED:
-            continue
-        first, beside = [*node.args, *(word.value for word in node.keywords), None, None][:2]
-        name, file, words = getattr(first, "value", None), *SHIPPED[function]
-        is_named, own = isinstance(beside, ast.Constant), _data_of(beside, values)
-        is_said = function != "measured" or ".data" in notebook.cells[index].source
-        if (is_named or not name) and not is_said:
-            yield f"{where}: shows measurements without their data; print the field data of one."
-        path = PACKAGE / file.format(name)
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        made_on = dict.fromkeys(re.findall(words, text))
-        wrong = {own} if own else loaded if beside is None else set()
-        if function == "read_course_model" and is_named and own not in loaded:
-            wrong = loaded
-        if text and (others := sorted(wrong - made_on.keys())):  # no text: not measured yet
+        is_alone = cell.cell_type == "code" and MEASURED.search(cell.source)
+        if is_alone and ".data" not in cell.source:
             yield (
-                f"{where}: {name}, made on {' and '.join(made_on)}, stands beside "
-                f"{' and '.join(others)}; measure or train anew, or name its own data as second "
-                f"argument of {function} and show nothing of other data beside it."
+                f"{_place(notebook, index)}: shows measurements without their data; give the live "
+                "images as second argument of measured, or print the field data of one."
             )
-
-
-def _called(node: ast.Call) -> str:
-    """Name the function that is called, the part after the last dot."""
-    return getattr(node.func, "id", getattr(node.func, "attr", ""))
-
-
-def _data_of(node: ast.AST | None, values: dict[str, ast.expr], depth: int = 9) -> str | None:
-    """Name the data set that an expression stands for, None where it cannot be read."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.Name) and depth:
-        return _data_of(values.get(node.id), values, depth - 1)
-    if not isinstance(node, ast.Call):
-        return None
-    given = [*node.args, *(word.value for word in node.keywords if word.arg == "source")]
-    if not given or _called(node) == "draw_shapes":
-        return {"load_data": "cifar10", "draw_shapes": "shapes"}.get(_called(node))
-    # a default stands last: os.environ.get("VITEDU_DATA", "shapes")
-    place = {"load_data": 0, "replace": 0, "get": -1}.get(_called(node))
-    return None if place is None else _data_of(given[place], values, depth)

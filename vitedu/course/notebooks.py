@@ -59,9 +59,8 @@ def read(path: Path) -> NotebookNode:
 
 
 def is_compared(cell: dict) -> bool:
-    """Tell whether nbval compares the stored output of a cell, by its tag or by a comment."""
-    has_comment = "".join(cell["source"]).startswith("# NBVAL_CHECK_OUTPUT")
-    return has_comment or NBVAL_TAG in cell["metadata"].get("tags", ())
+    """Tell whether nbval compares the stored output of a cell."""
+    return NBVAL_TAG in cell["metadata"].get("tags", ())
 
 
 def clear_outputs(cells: list[dict]) -> int:

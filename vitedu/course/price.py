@@ -6,8 +6,9 @@ cells of its notebook. Every line of them counts, blank lines and comments as we
 several exercises share is divided equally. Files are read as text; nothing is imported.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
 
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read
 from vitedu.course.references import reference_source
@@ -17,8 +18,7 @@ PACKAGE = Path(__file__).parents[1]
 PROOF = PACKAGE.parent / "tests" / "proof"  # not in an installed package
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(NamedTuple):
     """What one exercise costs."""
 
     exercise: Exercise
@@ -59,20 +59,12 @@ def _lines(path: Path) -> int:
 def price_table(folder: Path) -> str:
     """Write the price of every exercise and the means as a table."""
     all_prices = prices(folder)
+    groups = {price.exercise.id: [price] for price in all_prices}
+    groups["mean of functions and classes"] = [p for p in all_prices if p.exercise.kind != "value"]
+    groups["mean of values"] = [p for p in all_prices if p.exercise.kind == "value"]
     rows = [f"{'exercise':<32}{'Python':>8}{'TOML':>8}{'files':>8}   lines, of all its files"]
-    rows += [_row(price.exercise.id, [price]) for price in all_prices]
-    for name, subset in (
-        ("mean of functions and classes", [p for p in all_prices if p.exercise.kind != "value"]),
-        ("mean of values", [p for p in all_prices if p.exercise.kind == "value"]),
-    ):
-        if subset:
-            rows.append(_row(name, subset))
+    for name, group in groups.items():
+        if group:
+            _, *columns = zip(*group, strict=True)
+            rows.append(f"{name:<32}" + "".join(f"{fmean(column):8.0f}" for column in columns))
     return "\n".join(rows)
-
-
-def _row(name: str, prices: list[Price]) -> str:
-    python, toml, files = (
-        sum(getattr(price, field) for price in prices) / len(prices)
-        for field in ("python", "toml", "files")
-    )
-    return f"{name:<32}{python:8.0f}{toml:8.0f}{files:8.0f}"

@@ -17,7 +17,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from vitedu import files
@@ -228,16 +228,12 @@ def table_text(notebook: str | None = None) -> str:
         >>> print(table_text("01_patches"))  # doctest: +ELLIPSIS
         01_patches...
     """
-    entries = load()
-    groups = _select_exercises(notebook)
-    width = max(len(exercise.id) for group in groups.values() for exercise in group)
+    groups = list(_groups(notebook))
+    width = max(len(row[1]) for *_, rows in groups for row in rows)
     lines = []
-    for name, group in groups.items():
-        earned, possible, words = _sum_results(group, entries)
-        lines.append(f"{name:<15}[{_bar(earned, possible)}] {words}")
-        for exercise in group if name != "all" else ():
-            number, name, _, core, *rest = _row(exercise, entries.get(exercise.id, {}))
-            points, state, remark = rest
+    for group, earned, possible, words, rows in groups:
+        lines.append(f"{group:<15}[{_bar(earned, possible)}] {words}")
+        for number, name, _, core, points, state, remark in rows:
             line = f"  {number:<5}{name:<{width}}  {core:<4}  {points:>7}  {state:<13}  {remark}"
             lines.append(line.rstrip())
     return "\n".join([*lines, next_step(notebook)])
@@ -249,49 +245,46 @@ def table_html(notebook: str | None = None) -> str:
     Raises:
         ValueError: the notebook is unknown.
     """
-    entries = load()
-    rows = []
-    for name, group in _select_exercises(notebook).items():
-        earned, possible, words = _sum_results(group, entries)
-        rows.append(
+    # on a telephone the title keeps a width in which its words stay whole
+    styles = ["left", "left", "left;min-width:7em", "left", "right", "left", "left"]
+    lines = []
+    for name, earned, possible, words, rows in _groups(notebook):
+        lines.append(
             f'<tr><th colspan="3" style="text-align:left">{html.escape(name)}</th>'
             f'<th colspan="4" style="text-align:left">{_html_bar(earned, possible)} {words}</th>'
             "</tr>"
         )
-        for exercise in group if name != "all" else ():
-            # on a telephone the title keeps a width in which its words stay whole
-            styles = ["left", "left", "left;min-width:7em", "left", "right", "left", "left"]
-            cells = zip(_row(exercise, entries.get(exercise.id, {})), styles, strict=True)
-            row = [
-                f'<td style="text-align:{style}">{html.escape(cell)}</td>' for cell, style in cells
+        for row in rows:
+            cells = [
+                f'<td style="text-align:{style}">{html.escape(cell)}</td>'
+                for cell, style in zip(row, styles, strict=True)
             ]
-            rows.append(f"<tr>{''.join(row)}</tr>")
-    return f"<table>{''.join(rows)}</table><p>{html.escape(next_step(notebook))}</p>"
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+    return f"<table>{''.join(lines)}</table><p>{html.escape(next_step(notebook))}</p>"
 
 
-def _select_exercises(notebook: str | None) -> dict[str, list[Exercise]]:
-    if notebook is not None:
-        name = notebook_named(notebook)
-        return {name: in_notebook(name)}
-    names = dict.fromkeys(exercise.notebook for exercise in EXERCISES)
-    return {**{name: in_notebook(name) for name in names}, "all": list(EXERCISES)}
+def _groups(notebook: str | None) -> Iterator[tuple[str, float, int, str, list[list[str]]]]:
+    """Yield a notebook's name, points earned and possible, both in words, and its exercises' rows.
+
+    Without a notebook all of them, and at the end the sum of all, which has no rows of its own.
+    """
+    entries = load()
+    names = [*dict.fromkeys(exercise.notebook for exercise in EXERCISES), "all"]
+    for name in names if notebook is None else [notebook_named(notebook)]:
+        group = list(EXERCISES) if name == "all" else in_notebook(name)
+        earned = sum(entries.get(e.id, {}).get("best", {}).get("points", 0) for e in group)
+        possible = sum(exercise.points for exercise in group)
+        core = [is_passed(exercise, entries) for exercise in group if exercise.core]
+        passed = [is_passed(exercise, entries) for exercise in group]
+        words = f"core {sum(core)} of {len(core)}, all {sum(passed)} of {len(passed)}"
+        words += f", {round(earned, 2):g} of {possible} points"
+        rows = [_row(e, entries.get(e.id, {})) for e in group if name != "all"]
+        yield name, earned, possible, words, rows
 
 
 def is_passed(exercise: Exercise, entries: dict) -> bool:
     """Tell whether the best result of an exercise passed, by what ``load`` gives."""
     return entries.get(exercise.id, {}).get("best", {}).get("status") == "passed"
-
-
-def _sum_results(group: list[Exercise], entries: dict) -> tuple[float, int, str]:
-    """Return points earned, points possible, and both with the numbers of exercises in words."""
-    earned = sum(
-        entries.get(exercise.id, {}).get("best", {}).get("points", 0) for exercise in group
-    )
-    possible = sum(exercise.points for exercise in group)
-    core = [is_passed(exercise, entries) for exercise in group if exercise.core]
-    passed = [is_passed(exercise, entries) for exercise in group]
-    words = f"core {sum(core)} of {len(core)}, all {sum(passed)} of {len(passed)}"
-    return earned, possible, f"{words}, {_number(earned)} of {possible} points"
 
 
 def next_step(notebook: str | None = None) -> str:
@@ -310,7 +303,7 @@ def _row(exercise: Exercise, entry: dict) -> list[str]:
     """Return number, id, title, whether it is core, points, state and remarks, in words."""
     best = entry.get("best")
     state = best["status"].replace("_", " ") if best else "not attempted"
-    points = f"{_number(best['points'] if best else 0)}/{exercise.points}"
+    points = f"{round(best['points'] if best else 0, 2):g}/{exercise.points}"
     remarks = []
     if best and entry["status"] != best["status"]:
         remarks.append(f"latest: {entry['status'].replace('_', ' ')}")
@@ -329,15 +322,10 @@ def _row(exercise: Exercise, entry: dict) -> list[str]:
     return [*row, ", ".join(remarks)]
 
 
-def _number(points: float) -> str:
-    """Write 4.0 as 4 and 2.5 as 2.5."""
-    return f"{points:.2f}".rstrip("0").rstrip(".")
-
-
-def _bar(earned: float, possible: int, width: int = 20) -> str:
+def _bar(earned: float, possible: int) -> str:
     """Draw a bar that is full only when everything is earned."""
-    filled = int(width * earned / possible + 1e-9) if possible else 0
-    return "#" * filled + "-" * (width - filled)
+    filled = int(20 * earned / possible + 1e-9) if possible else 0
+    return "#" * filled + "-" * (20 - filled)
 
 
 def _html_bar(earned: float, possible: int) -> str:

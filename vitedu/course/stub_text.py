@@ -7,8 +7,8 @@ keyword-only arguments of its reference. Rules for notebooks are in ``vitedu.cou
 
 import ast
 import copy
+import re
 import textwrap
-from collections.abc import Collection
 from pathlib import Path
 
 import nbformat
@@ -94,23 +94,22 @@ def stub_text(exercise: Exercise, before: str) -> str:
         raise ValueError(f"the reference of {exercise.id} is no function and no class.")
     if isinstance(node, ast.FunctionDef):
         return _open_stub(source, node, before, stub, exercise)
-    methods = (
-        {part.name: part for part in stub.body if isinstance(part, ast.FunctionDef)} if stub else {}
-    )
+    inside = getattr(stub, "body", ())
+    methods = {part.name: part for part in inside if isinstance(part, ast.FunctionDef)}
     lines, own = source.splitlines(), before
     parts, start = [], node.lineno - 1
     for method in [part for part in node.body if isinstance(part, ast.FunctionDef)]:
-        first = first_line(method) - 1
+        first, mine = first_line(method) - 1, methods.get(method.name)
         parts += lines[start:first]
-        start = _last_line(method)
-        mine = methods.get(method.name)
-        is_open = _is_open(mine) if mine else exercise.whole or method.name != "__init__"
+        start = method.end_lineno or 0
+        is_open = exercise.whole or method.name != "__init__"
+        if mine:
+            is_open = "raise NotImplementedError" in ast.unparse(mine)
         if is_open:
-            comments = "" if mine else before
-            parts.append(_open_stub(source, method, before if mine else comments, mine, exercise))
+            parts.append(_open_stub(source, method, before, mine, exercise))
             before = before if methods else ""  # the TODO lines belong to the first open method
         else:
-            parts.append("\n".join(lines[first : method.end_lineno]))
+            parts += lines[first:start]
     text = "\n".join(parts)
     if stub and (words := _docstring_lines(own, stub)):
         text = text.replace("\n".join(_docstring_lines(source, node)), "\n".join(words), 1)
@@ -124,14 +123,6 @@ def _find_definition(text: str, name: str) -> ast.FunctionDef | ast.ClassDef | N
         return None
     kinds = ast.FunctionDef | ast.ClassDef
     return next((node for node in body if isinstance(node, kinds) and node.name == name), None)
-
-
-def _is_open(node: ast.FunctionDef) -> bool:
-    """Tell whether the student must write a method: it raises NotImplementedError."""
-    return any(
-        isinstance(part, ast.Raise) and "NotImplementedError" in ast.unparse(part)
-        for part in ast.walk(node)
-    )
 
 
 def _open_stub(source: str, node, before: str, stub, exercise: Exercise) -> str:
@@ -149,8 +140,11 @@ def _open_stub(source: str, node, before: str, stub, exercise: Exercise) -> str:
     if stub is None:
         comments = [line.strip() for line in before.splitlines() if line.strip().startswith("#")]
         return "\n".join([*head, *(indent + line for line in comments), raise_line])
-    own_lines = before.splitlines()
-    start = stub.body[0].end_lineno if ast.get_docstring(stub) is not None else _end_of_head(stub)
+    own_lines, start = before.splitlines(), stub.body[0].end_lineno
+    if ast.get_docstring(stub) is None:
+        start = stub.body[0].lineno - 1
+        while own_lines[start - 1].lstrip().startswith("#"):  # belongs to the body
+            start -= 1
     work = textwrap.dedent("\n".join(own_lines[start : stub.end_lineno]))
     work = textwrap.indent(work, indent) if work.strip() else raise_line
     return "\n".join([*head, work])
@@ -161,45 +155,16 @@ def _docstring_lines(text: str, node: ast.FunctionDef | ast.ClassDef) -> list[st
     return text.splitlines()[node.body[0].lineno - 1 : node.body[0].end_lineno] if has_words else []
 
 
-def _end_of_head(stub: ast.FunctionDef) -> int:
-    """Return the last line of a signature; comments after it belong to the body."""
-    parts = [part for part in ast.walk(stub.args) if isinstance(part, ast.arg)]
-    ends = [stub.lineno, *(_last_line(part) for part in parts)]
-    return max([*ends, *([_last_line(stub.returns)] if stub.returns else [])])
-
-
-def _last_line(node: ast.stmt | ast.expr | ast.arg) -> int:
-    return node.end_lineno or node.lineno
-
-
 def _signature_lines(node: ast.FunctionDef) -> list[str]:
     """Write a signature without its optional keyword-only arguments."""
-    indent = " " * node.col_offset
-    arguments = _space_defaults(ast.unparse(drop_keywords(node.args)))
+    indent, arguments = " " * node.col_offset, copy.copy(node.args)
+    pairs = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    arguments.kwonlyargs = [one for one, default in pairs if default is None]
+    arguments.kw_defaults = [None] * len(arguments.kwonlyargs)
+    # ``ast`` writes no spaces around the default of an annotated argument (``x: int = 1``)
+    text = re.sub(r"(: [^:=]+)=", r"\1 = ", ast.unparse(arguments))
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    line = f"{indent}def {node.name}({arguments}){returns}:"
+    line = f"{indent}def {node.name}({text}){returns}:"
     if len(line) <= WIDTH:
         return [line]
-    return [f"{indent}def {node.name}(", f"{indent}    {arguments}", f"{indent}){returns}:"]
-
-
-def _space_defaults(arguments: str) -> str:
-    """Put spaces around defaults of annotated arguments (``x: int = 1``), which ``ast`` omits."""
-    parts = [
-        part.arg + (f": {ast.unparse(part.annotation)}" if part.annotation else "")
-        for part in ast.walk(parse(f"def f({arguments}): ..."))
-        if isinstance(part, ast.arg)
-    ]
-    for part in parts:
-        if ": " in part:
-            arguments = arguments.replace(f"{part}=", f"{part} = ")
-    return arguments
-
-
-def drop_keywords(arguments: ast.arguments, kept: Collection[str] = ()) -> ast.arguments:
-    """Return a signature without its optional keyword-only arguments, but for those in ``kept``."""
-    result = copy.copy(arguments)
-    pairs = [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
-    pairs = [(one, default) for one, default in pairs if default is None or one.arg in kept]
-    result.kwonlyargs, result.kw_defaults = [one for one, _ in pairs], [each for _, each in pairs]
-    return result
+    return [f"{indent}def {node.name}(", f"{indent}    {text}", f"{indent}){returns}:"]

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
-from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client import AsyncKernelManager
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
@@ -40,19 +39,6 @@ class Run:
     problem: str | None  # why it stopped early, in one line
     entries: dict[str, dict]  # what its store holds after the run, from ``results.load``
 
-    @property
-    def cells(self) -> int:
-        """The number of code cells."""
-        return sum(cell.cell_type == "code" for cell in self.notebook.cells)
-
-
-class ThisPython(KernelSpecManager):
-    """A manager whose only kernel is this Python, whatever kernels the machine has registered."""
-
-    def get_kernel_spec(self, kernel_name):
-        """Return the one kernel."""
-        return KernelSpec(**get_kernel_dict())
-
 
 def execute(
     notebook: NotebookNode,
@@ -72,9 +58,10 @@ def execute(
         home: the folder of a store that several notebooks share, so that ``progress()`` in a later
             one shows what the earlier ones stored; by default a new store for this run alone.
     """
+    this_python = KernelSpecManager(kernel_dirs=[])  # whatever kernels the machine has registered
     client = NotebookClient(
         notebook,
-        km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=ThisPython()),
+        km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=this_python),
         timeout=seconds,
         interrupt_on_timeout=keep_going,
         allow_errors=keep_going,
@@ -151,7 +138,8 @@ def tour(path: Path, out: Path) -> bool:
         elif len(passed) < len(wanted):
             result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
         all_passed &= not result.startswith("FAILED")
-        print(f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
+        cells = sum(cell.cell_type == "code" for cell in run.notebook.cells)
+        print(f"{each.stem:<{width}}  {cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
         runs.append((each.stem, run.notebook))
     sheet = Path(out).parent / "figures.png"
     count = draw_sheet(runs, sheet)

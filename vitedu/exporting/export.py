@@ -30,8 +30,6 @@ from vitedu.exporting.source import Unreadable, collect
 from vitedu.exporting.trial import find_idle, find_slow, try_parts
 from vitedu.files import data_folder, file_lock, write_whole
 
-__all__ = ["ExportError", "bring_file", "export_model", "keep"]
-
 SEAL = "# written by vitedu, and not edited since: "
 NOT_KEPT = "its text is not stored: check it again"
 SLOW = "right, and slow: a training step takes over three times that of the reference"

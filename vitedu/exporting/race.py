@@ -29,27 +29,14 @@ class BudgetSpentError(Exception):
 
 
 class Budget(TorchDispatchMode):
-    """Count products, and end the run when too many were made."""
+    """End the run when a counter has counted too many products."""
 
-    def __init__(self, macs: float):
+    def __init__(self, counter: FlopCounterMode, macs: float):
         super().__init__()
-        self.most, self.counter = macs, FlopCounterMode(display=False)
-
-    def __enter__(self):
-        self.counter.__enter__()
-        return super().__enter__()
-
-    def __exit__(self, *error):
-        super().__exit__(*error)
-        return self.counter.__exit__(*error)
-
-    @property
-    def macs(self) -> int:
-        """What was spent."""
-        return self.counter.get_total_flops() // 2
+        self.counter, self.macs = counter, macs
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if self.macs >= self.most:
+        if self.counter.get_total_flops() // 2 >= self.macs:
             raise BudgetSpentError
         return func(*args, **(kwargs or {}))
 
@@ -89,16 +76,16 @@ def race(
     data, start = load_data("cifar10"), time.perf_counter()
     torch.manual_seed(0)
     model = module.VisionTransformer(module.ViTConfig())
-    counter, epochs = Budget(budget), getattr(module, "EPOCHS", 2)
+    counter, epochs = FlopCounterMode(display=False), getattr(module, "EPOCHS", 2)
     try:
-        with counter:
+        with counter, Budget(counter, budget):
             module.train_and_measure(model, data.train.images, data.train.labels, epochs)
     except BudgetSpentError:
         print("The budget is spent; the weights stay as they are now.")
     line = {
         "name": name or getpass.getuser(),
         "accuracy": _accuracy(model.eval(), module, data.test),
-        "macs": counter.macs,
+        "macs": counter.get_total_flops() // 2,
         "budget": budget,
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "seconds": round(time.perf_counter() - start),

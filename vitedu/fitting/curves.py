@@ -13,9 +13,8 @@ def draw_curves(history: History, num_classes: int | None = None, data: str = ""
     """Return the figure of loss and accuracy by epoch; K classes and ``data`` give its levels."""
     from vitedu.plots.training import show_curves  # matplotlib: only where a figure is wanted
 
-    columns = ("train_loss", "validation_loss", "train_accuracy", "validation_accuracy")
     chance = 1 / num_classes if num_classes else None
-    return show_curves(*map(history.column, columns), chance=chance, horizons=horizons(data))
+    return show_curves(history.column, chance=chance, horizons=horizons(data))
 
 
 class LiveCurves:

@@ -20,18 +20,9 @@ from vitedu.exercises import find
 from vitedu.files import write_whole
 from vitedu.fitting.evaluating import scaling
 from vitedu.inside import class_attention
+from vitedu.plots import ink
 from vitedu.plots.parts import write
-from vitedu.plots.style import (
-    BLUE,
-    DPI,
-    GREY,
-    LIGHT,
-    SEQUENTIAL,
-    WIDTH,
-    CourseFigure,
-    panel,
-    styled,
-)
+from vitedu.plots.style import DPI, WIDTH, CourseFigure, panel, styled
 from vitedu.vit import capture
 
 LARGE = 384  # pixels: a side of the photograph as people see it
@@ -108,15 +99,15 @@ def postcard(
     ax.text(0, below + SIDE + 0.56, title, fontsize=11, va="center", weight="bold")
     words = ("the image", f"{attention.size} patches", f"where the {who}")
     for k, name in enumerate(words):
-        write(ax, (SIDE + SPACE) * k + SIDE / 2, below + 0.16, name, fontsize=8, color=GREY)
+        write(ax, (SIDE + SPACE) * k + SIDE / 2, below + 0.16, name, fontsize=8, color=ink.GREY)
         x = (SIDE + SPACE) * (k + 1)
-        write(ax, x - SPACE / 2, below + 0.3 + SIDE / 2, "→", fontsize=13, color=GREY)
+        write(ax, x - SPACE / 2, below + 0.3 + SIDE / 2, "→", fontsize=13, color=ink.GREY)
     for k, (name, share) in enumerate(shares):
         y, width = below + 1.44 - 0.5 * k, WIDTH - x - 0.4
         size, weight = (9, "normal") if k else (15, "bold")
         ax.text(x, y + 0.16, name, fontsize=min(size, 120 / len(name)), weight=weight)
-        ax.add_patch(Rectangle((x, y), width, 0.07, color=LIGHT, linewidth=0))
-        ax.add_patch(Rectangle((x, y), share * width, 0.07, color=BLUE, linewidth=0))
+        ax.add_patch(Rectangle((x, y), width, 0.07, color=ink.LIGHT, linewidth=0))
+        ax.add_patch(Rectangle((x, y), share * width, 0.07, color=ink.BLUE, linewidth=0))
         ax.text(WIDTH, y + 0.03, f"{share:.0%}", fontsize=9, va="center", ha="right")
     paper = FancyBboxPatch((0.06, 0.06), WIDTH - 0.12, below - 0.12, boxstyle="round,pad=0.05")
     ax.add_patch(paper).set(facecolor=NIGHT, linewidth=0)
@@ -158,5 +149,5 @@ def _draw_pictures(ax, y: float, photo, pixels, attention) -> None:
         x, top = SIDE + SPACE + step * column, y + SIDE + gap - step * (row + 1)
         picture(tile, x, top, step - gap)
     picture(photo.mean(axis=-1), 2 * (SIDE + SPACE), y, SIDE)
-    heat = colormaps[SEQUENTIAL](attention / attention.max(), alpha=0.6)
+    heat = colormaps[ink.SEQUENTIAL](attention / attention.max(), alpha=0.6)
     picture(heat, 2 * (SIDE + SPACE), y, SIDE)

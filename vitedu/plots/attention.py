@@ -16,6 +16,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from vitedu.plots import ink
 from vitedu.plots.parts import (
     colour_cells,
     draw_image,
@@ -25,22 +26,7 @@ from vitedu.plots.parts import (
     write,
     write_cells,
 )
-from vitedu.plots.style import (
-    BLUE,
-    CYCLE,
-    DIVERGING,
-    GREY,
-    LIGHT,
-    ORANGE,
-    RED,
-    SEQUENTIAL,
-    SKY,
-    WIDTH,
-    figure,
-    panel,
-    styled,
-    to_picture,
-)
+from vitedu.plots.style import WIDTH, figure, panel, styled, to_picture
 
 BRIGHT = 3  # times an even share: a patch that gets so much attention has its full brightness
 
@@ -56,14 +42,14 @@ def show_temperatures(weights: Mapping[float, torch.Tensor], scores: torch.Tenso
     fig, axes = figure(1, len(weights), size=(WIDTH, 2.4), sharey=True)
     labels = [f"{score:g}" for score in scores.tolist()]
     for ax, (temperature, row) in zip(axes[0], weights.items(), strict=True):
-        ax.axhline(1 / len(labels), color=GREY, linestyle=":", zorder=0)
-        bars = ax.bar(labels, row.tolist(), color=BLUE)
+        ax.axhline(1 / len(labels), color=ink.GREY, linestyle=":", zorder=0)
+        bars = ax.bar(labels, row.tolist(), color=ink.BLUE)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # over the dotted line
         ax.bar_label(bars, fmt="%.2f", fontsize=8, padding=1, bbox=box)
         ax.set(title=f"temperature {temperature:g}", xlabel="score", ylim=(0, 1.1))
     axes[0, 0].set_ylabel("weight")
     words, place = "dotted: uniform", (0.98, 0.6)
-    axes[0, -1].annotate(words, place, xycoords="axes fraction", color=GREY, ha="right")
+    axes[0, -1].annotate(words, place, xycoords="axes fraction", color=ink.GREY, ha="right")
     return fig
 
 
@@ -82,9 +68,9 @@ def show_attention_steps(
     fig, axes = figure(1, 3, size=(WIDTH, 2.9), width_ratios=widths)
     reach = max(float(output.abs().max()), float(scores.abs().max()), 1.0)
     panels = [
-        ("scores  q kᵀ / √d", scores, "key", DIVERGING, -reach, reach),
-        ("weights  softmax over keys", weights, "key", SEQUENTIAL, 0.0, 1.0),
-        ("output  weights · v", output, "column of v", DIVERGING, -reach, reach),
+        ("scores  q kᵀ / √d", scores, "key", ink.DIVERGING, -reach, reach),
+        ("weights  softmax over keys", weights, "key", ink.SEQUENTIAL, 0.0, 1.0),
+        ("output  weights · v", output, "column of v", ink.DIVERGING, -reach, reach),
     ]
     for ax, (title, table, xlabel, cmap, low, high) in zip(axes[0], panels, strict=True):
         values = table.numpy(force=True)
@@ -110,10 +96,10 @@ def show_score_maps(heads: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> F
     fig, axes = figure(len(heads), 2, size=(WIDTH, 3.1 * len(heads)))
     for (left, right), (name, (scores, weights)) in zip(axes, heads.items(), strict=True):
         reach = float(scores.abs().max())
-        image = left.imshow(scores.numpy(force=True), cmap=DIVERGING, vmin=-reach, vmax=reach)
+        image = left.imshow(scores.numpy(force=True), cmap=ink.DIVERGING, vmin=-reach, vmax=reach)
         fig.colorbar(image, ax=left, label="score")
         relative = (weights * weights.shape[-1]).numpy(force=True).clip(1e-9)
-        image = right.imshow(relative, cmap=SEQUENTIAL, norm=LogNorm(0.1, 30))
+        image = right.imshow(relative, cmap=ink.SEQUENTIAL, norm=LogNorm(0.1, 30))
         uniform_bar(fig, image, ax=right)
         for ax, what in ((left, "scores"), (right, "weights")):
             ax.set(title=f"{what}, {name}", xlabel="key", ylabel="query")
@@ -134,7 +120,7 @@ def show_saturation(
     titles = ("std of the scores", "mean largest weight", "Jacobian:\nmedian, 10 to 90 %")
     fig, axes = figure(1, 3, size=(WIDTH, 2.9))
     left, middle, right = axes[0]
-    styles = (("o-", RED), ("s--", BLUE))
+    styles = (("o-", ink.RED), ("s--", ink.BLUE))
     for (name, by_width), (style, colour) in zip(results.items(), styles, strict=True):
         widths, (stds, tops, norms) = list(by_width), zip(*by_width.values(), strict=True)
         low, median, high = zip(*norms, strict=True)
@@ -200,12 +186,13 @@ def show_cost(
         marks: label -> length, drawn as vertical lines.
     """
     fig, ax = panel(WIDTH * 0.75, 3.4)
-    ax.plot(num_tokens, projections, "s--", color=BLUE, label="four projections: grow as T", ms=4)
-    ax.plot(num_tokens, products, "o-", color=RED, label="two T×T products: grow as T²", ms=4)
+    growth = "four projections: grow as T", "two T×T products: grow as T²"
+    ax.plot(num_tokens, projections, "s--", color=ink.BLUE, label=growth[0], ms=4)
+    ax.plot(num_tokens, products, "o-", color=ink.RED, label=growth[1], ms=4)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     for label, length in marks.items():
-        ax.axvline(length, color=GREY, linestyle=":")
+        ax.axvline(length, color=ink.GREY, linestyle=":")
         ax.text(length, 0.02, f" {label}", transform=ax.get_xaxis_transform(), fontsize=8)
     ax.set(xlabel="number of tokens T", ylabel="multiply-accumulates of one layer")
     ax.legend(loc="upper left", frameon=True, framealpha=1, edgecolor="none")  # over the lines
@@ -228,11 +215,11 @@ def show_quadrant_images(
     middle = [images.shape[-1] / 2 - 0.5]
     for ax, image, label in zip(axes[0], images, labels.tolist(), strict=True):
         ax.imshow(image[0].numpy(force=True), cmap="gray", vmin=-1, vmax=2)
-        draw_lines(ax, middle, middle, color=ORANGE)
+        draw_lines(ax, middle, middle, color=ink.ORANGE)
         ax.set_title(f"label {label}")
     if attention is not None:
         for ax, weights in zip(axes[1], attention.numpy(force=True), strict=True):
-            last = ax.imshow(weights, cmap=SEQUENTIAL, vmin=0, vmax=1)
+            last = ax.imshow(weights, cmap=ink.SEQUENTIAL, vmin=0, vmax=1)
         axes[1, 0].set_ylabel("class token\nlooks at")
         fig.colorbar(last, ax=list(axes[1]), label="weight", fraction=0.02)
     return fig
@@ -250,13 +237,13 @@ def show_learning(
         chance: what guessing reaches.
     """
     fig, ax = panel(WIDTH * 0.7)
-    looks = zip(("o-", "s--", "^:"), CYCLE, strict=False)
+    looks = zip(("o-", "s--", "^:"), ink.CYCLE, strict=False)
     for (name, runs), (style, colour) in zip(accuracy.items(), looks, strict=False):
         for number, values in enumerate(runs):
             label = f"{name} (seeds: {len(runs)})" if number == 0 else None
             percent = np.multiply(values, 100)
             ax.plot(steps, percent, style, color=colour, label=label, ms=4, alpha=0.7)
-    ax.axhline(100 * chance, color=GREY, linestyle=":", label="guessing")
+    ax.axhline(100 * chance, color=ink.GREY, linestyle=":", label="guessing")
     ax.set(xlabel="training steps", ylabel="test accuracy (%)", ylim=(0, 103))
     ax.legend()
     return fig
@@ -277,7 +264,7 @@ def show_share_sweep(
         even: the same two where every patch looks everywhere alike.
     """
     fig, axes = figure(1, len(shares), size=(WIDTH, 2.9), sharey=True)
-    kinds = (("object patches", "o-", ORANGE), ("background patches", "s--", BLUE))
+    kinds = (("object patches", "o-", ink.ORANGE), ("background patches", "s--", ink.BLUE))
     for ax, (name, pairs) in zip(axes[0], shares.items(), strict=True):
         percent = 100 * np.array(pairs).T
         for (label, style, colour), values, level in zip(kinds, percent, even, strict=True):
@@ -287,7 +274,7 @@ def show_share_sweep(
     axes[0, 0].set_ylabel("weight on the object (%)")
     axes[0, 0].legend(loc="lower left", fontsize=8)
     words, place = "dotted: uniform", (0.98, 0.6)
-    axes[0, -1].annotate(words, place, xycoords="axes fraction", color=GREY, ha="right")
+    axes[0, -1].annotate(words, place, xycoords="axes fraction", color=ink.GREY, ha="right")
     return fig
 
 
@@ -301,10 +288,10 @@ def show_clock(milliseconds: Mapping[int, tuple[float, float]]) -> Figure:
     fig, ax = panel(WIDTH * 0.6)
     lengths = list(milliseconds)
     ours, fused = zip(*milliseconds.values(), strict=True)
-    ax.plot(lengths, ours, "o-", color=BLUE, label="written out")
-    ax.plot(lengths, fused, "s--", color=ORANGE, label="torch's SDPA")
+    ax.plot(lengths, ours, "o-", color=ink.BLUE, label="written out")
+    ax.plot(lengths, fused, "s--", color=ink.ORANGE, label="torch's SDPA")
     square = [ours[-1] * (T / lengths[-1]) ** 2 for T in lengths]
-    ax.plot(lengths, square, ":", color=GREY, label="slope 2: quadratic")
+    ax.plot(lengths, square, ":", color=ink.GREY, label="slope 2: quadratic")
     ax.set_xscale("log", base=2)
     ax.set(yscale="log", xlabel="number of tokens T", ylabel="milliseconds")
     ax.legend()
@@ -317,18 +304,18 @@ def show_layer() -> Figure:
     shapes."""
     stages = (
         ("input x", "(B, T, D)", "white"),
-        ("Linear(D, 3D), cut into q, k, v", "3 × (B, T, D)", SKY),
-        ("split heads", "3 × (B, nh, T, hd)", LIGHT),
-        ("scores: q kᵀ / √hd", "(B, nh, T, T)", LIGHT),
-        ("softmax over the keys: weights", "(B, nh, T, T), returned too", LIGHT),
-        ("weights · v", "(B, nh, T, hd)", LIGHT),
-        ("merge heads", "(B, T, D)", LIGHT),
-        ("Linear(D, D): the heads are mixed", "(B, T, D)", SKY),
+        ("Linear(D, 3D), cut into q, k, v", "3 × (B, T, D)", ink.SKY),
+        ("split heads", "3 × (B, nh, T, hd)", ink.LIGHT),
+        ("scores: q kᵀ / √hd", "(B, nh, T, T)", ink.LIGHT),
+        ("softmax over the keys: weights", "(B, nh, T, T), returned too", ink.LIGHT),
+        ("weights · v", "(B, nh, T, hd)", ink.LIGHT),
+        ("merge heads", "(B, T, D)", ink.LIGHT),
+        ("Linear(D, D): the heads are mixed", "(B, T, D)", ink.SKY),
     )
     fig, ax = panel(WIDTH * 0.75, 4.2)
     for k, (text, shape, colour) in enumerate(stages):
         y = len(stages) - k
-        ax.add_patch(Rectangle((0, y - 0.3), 5, 0.6, facecolor=colour, edgecolor=GREY))
+        ax.add_patch(Rectangle((0, y - 0.3), 5, 0.6, facecolor=colour, edgecolor=ink.GREY))
         write(ax, 2.5, y, text)
         ax.text(5.3, y, shape, va="center", color="#444444")
         if k:
@@ -381,7 +368,7 @@ def show_map_scales(maps: torch.Tensor) -> Figure:
     for j, table in enumerate(relative):
         extremes = [float(table.min()), float(table.max())]
         for ax, ticks in zip(axes[:, j], (extremes, [0.0, 1.0, 2.0, 3.0]), strict=True):
-            mappable = ax.imshow(table, cmap=SEQUENTIAL, vmin=ticks[0], vmax=ticks[-1])
+            mappable = ax.imshow(table, cmap=ink.SEQUENTIAL, vmin=ticks[0], vmax=ticks[-1])
             form = "%.2f" if ticks is extremes else None
             fig.colorbar(mappable, ax=ax, shrink=0.8, ticks=ticks, format=form)
         axes[0, j].set_title(f"head {j}")

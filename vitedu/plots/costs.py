@@ -14,7 +14,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from vitedu.exercises import find
-from vitedu.plots.style import BAD, BLACK, BLUE, GREY, WIDTH, figure, styled
+from vitedu.plots import ink
+from vitedu.plots.style import WIDTH, figure, styled
 
 LABEL = 44  # letters in a line of a name
 
@@ -47,16 +48,16 @@ def show_mistake_costs(
         (first.guessing, f"guessing\n{first.guessing:.1%}", ":"),
         (first.right, f"no mistake\n{first.right:.1%}", "--"),
     ):
-        ax.axvline(100 * x, color=GREY, linestyle=line, zorder=0)
-        ax.text(100 * x, -0.6, words, ha="center", va="bottom", color=BLACK, fontsize=9)
+        ax.axvline(100 * x, color=ink.GREY, linestyle=line, zorder=0)
+        ax.text(100 * x, -0.6, words, ha="center", va="bottom", color=ink.BLACK, fontsize=9)
     look: Any = {"va": "center", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1}}
     for y, (letter, cost) in enumerate(rows):
         name = f"{letter}  {find(cost.exercise).number} {cost.name}"
         labels.append(textwrap.fill(name, LABEL))
         if ranked and cost.accuracy is None:
-            ax.text(1, y, "stops with an error", color=BAD, **look)
+            ax.text(1, y, "stops with an error", color=ink.BAD, **look)
         elif ranked:
-            ax.barh(y, 100 * cost.accuracy, color=BLUE, height=0.6)
+            ax.barh(y, 100 * cost.accuracy, color=ink.BLUE, height=0.6)
             ax.text(100 * cost.accuracy + 1.5, y, f"{cost.accuracy:.1%}", **look)
         if letter in places:
             ax.text(102, y, f"your place: {places[letter]}", fontsize=8, **look)

@@ -11,23 +11,11 @@ import torch
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from vitedu.plots import ink
 from vitedu.plots.parts import draw_lines, draw_map, frame, write_cells
-from vitedu.plots.style import (
-    BLACK,
-    BLUE,
-    CYCLE,
-    DIVERGING,
-    GREY,
-    LIGHT,
-    ORANGE,
-    WIDTH,
-    figure,
-    panel,
-    styled,
-    to_picture,
-)
+from vitedu.plots.style import WIDTH, figure, panel, styled, to_picture
 
-TWO = ListedColormap([LIGHT, BLUE])  # forbidden, allowed
+TWO = ListedColormap([ink.LIGHT, ink.BLUE])  # forbidden, allowed
 IDEAS = "*os^DvX<P>d1x|_p"  # marks that stay apart when they are hollow
 
 
@@ -54,8 +42,8 @@ def show_shift(numbers: torch.Tensor, rolled: torch.Tensor, window_size: int, sh
         write_cells(ax, table.numpy(), regions.numpy() < 0, fontsize=8)
         for i in range(0, gh, window_size):
             for j in range(0, gw, window_size):
-                frame(ax, j - 0.5, i - 0.5, window_size, edgecolor=BLACK, linewidth=1.8)
-    fig.supxlabel("frames: windows; a colour: one region of the image", fontsize=9, color=GREY)
+                frame(ax, j - 0.5, i - 0.5, window_size, edgecolor=ink.BLACK, linewidth=1.8)
+    fig.supxlabel("frames: windows; a colour: one region of the image", fontsize=9, color=ink.GREY)
     return fig
 
 
@@ -90,11 +78,11 @@ def show_reach(
     for ax, (name, ((row, column), reached)) in zip(axes[0], maps.items(), strict=True):
         title = f"{name}\n{int(reached.sum())} tokens"
         draw_map(ax, reached, title, cmap=TWO, vmin=0, vmax=1)
-        ax.plot(column, row, "X", color=ORANGE, markersize=9, markeredgecolor=BLACK)
+        ax.plot(column, row, "X", color=ink.ORANGE, markersize=9, markeredgecolor=ink.BLACK)
         edges = [edge - 0.5 for edge in range(window_size, len(reached), window_size)]
-        draw_lines(ax, edges, edges, color=GREY, linewidth=0.6)
+        draw_lines(ax, edges, edges, color=ink.GREY, linewidth=0.6)
     words = "cross: the token that asks; dark: its gradient is not zero"
-    fig.supxlabel(words, fontsize=9, color=GREY)
+    fig.supxlabel(words, fontsize=9, color=ink.GREY)
     return fig
 
 
@@ -109,7 +97,7 @@ def show_growth(
         errors: kind -> number of tokens -> relative error against softmax attention.
     """
     fig, axes = figure(1, 2, size=(WIDTH, 3.6))
-    looks = dict(zip(milliseconds, zip("osD^v", CYCLE, strict=False), strict=False))
+    looks = dict(zip(milliseconds, zip("osD^v", ink.CYCLE, strict=False), strict=False))
     titles = "milliseconds, median", "error relative to softmax attention"
     for ax, lines, label in zip(axes[0], (milliseconds, errors), titles, strict=True):
         for name, points in lines.items():
@@ -118,10 +106,10 @@ def show_growth(
         ax.set_xscale("log", base=2)
         ax.set(xlabel="number of tokens T", ylabel=label)
     axes[0, 0].set_yscale("log")
-    axes[0, 1].axhline(1, color=GREY, linestyle=":")
+    axes[0, 1].axhline(1, color=ink.GREY, linestyle=":")
     most = max(error for points in errors.values() for error in points.values())
     axes[0, 1].set_ylim(0, max(1.3, 1.15 * most))
-    axes[0, 1].text(64, 0.98, "1: as large as the output", fontsize=8, color=GREY, va="top")
+    axes[0, 1].text(64, 0.98, "1: as large as the output", fontsize=8, color=ink.GREY, va="top")
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig
 
@@ -164,10 +152,10 @@ def show_memory(parts: Mapping[str, float], peak: float) -> Figure:
     """
     fig, ax = panel(WIDTH, 1.9)
     left = 0.0
-    for (name, size), colour in zip(parts.items(), CYCLE, strict=False):
+    for (name, size), colour in zip(parts.items(), ink.CYCLE, strict=False):
         ax.barh("the sum", size, left=left, color=colour, label=f"{name}: {size:.2f}")
         left += size
-    ax.barh("measured peak", peak, color=GREY, label=f"measured: {peak:.2f}")
+    ax.barh("measured peak", peak, color=ink.GREY, label=f"measured: {peak:.2f}")
     ax.invert_yaxis()
     ax.set_xlabel("megabytes (10⁶ bytes)")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
@@ -192,11 +180,11 @@ def show_trade(points: Mapping[str, tuple[float, Sequence[float]]]) -> Figure:
         raise ValueError(f"{len(points)} ideas need as many marks, and IDEAS has {len(IDEAS)}.")
     fig, ax = panel(WIDTH, 2.2 + 0.2 * len(points))
     base = next(iter(points.values()))
-    ax.axvline(base[0], color=LIGHT, zorder=0)
-    ax.axhline(fmean(base[1]), color=LIGHT, zorder=0)
+    ax.axvline(base[0], color=ink.LIGHT, zorder=0)
+    ax.axhline(fmean(base[1]), color=ink.LIGHT, zorder=0)
     look = {"fillstyle": "none", "markersize": 10, "markeredgewidth": 2}
     for i, (name, (milliseconds, accuracies)) in enumerate(points.items()):
-        colour = CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
+        colour = ink.CYCLE[i % (len(ink.CYCLE) - 1)]  # no yellow on white
         label = f"{name}, {len(accuracies)} seeds" if len(accuracies) > 1 else name
         ax.plot([milliseconds] * 2, [min(accuracies), max(accuracies)], color=colour, linewidth=1)
         ax.plot(milliseconds, fmean(accuracies), IDEAS[i], color=colour, label=label, **look)
@@ -218,9 +206,9 @@ def show_bias(tables: Mapping[str, torch.Tensor]) -> Figure:
     for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
         down, across = (side // 2 for side in table.shape)
         where = (-across - 0.5, across + 0.5, down + 0.5, -down - 0.5)
-        mappable = ax.imshow(table, cmap=DIVERGING, vmin=-reach, vmax=reach, extent=where)
+        mappable = ax.imshow(table, cmap=ink.DIVERGING, vmin=-reach, vmax=reach, extent=where)
         ax.set(title=title, xticks=[-across, 0, across], yticks=[-down, 0, down])
     axes[0, 0].set_ylabel("rows from key to query")
-    fig.supxlabel("columns from key to query", fontsize=9, color=GREY)
+    fig.supxlabel("columns from key to query", fontsize=9, color=ink.GREY)
     fig.colorbar(mappable, ax=axes, shrink=0.8).set_label("added to the score")
     return fig

@@ -5,7 +5,6 @@ measurement; the notebook measures and hands the numbers over.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle
 
 import numpy as np
 import torch
@@ -14,34 +13,19 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from vitedu.plots import ink
 from vitedu.plots.parts import draw_box, draw_horizons, draw_image, verdict, write
-from vitedu.plots.style import (
-    BLACK,
-    BLUE,
-    CYCLE,
-    DIVERGING,
-    GREEN,
-    GREY,
-    LIGHT,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    WIDTH,
-    figure,
-    panel,
-    styled,
-)
+from vitedu.plots.style import WIDTH, figure, panel, styled
 
 LINES = ("-", "--", ":", "-.")  # with colours and markers, so that no curve needs its colour
 PART_COLOURS = {  # one colour for one part, in every figure of the chapter
-    "patch embedding": SKY,
-    "class token, positions": PINK,
-    "attention": ORANGE,
-    "T x T products": RED,
-    "MLP": BLUE,
-    "norms": GREY,
-    "head": GREEN,
+    "patch embedding": ink.SKY,
+    "class token, positions": ink.PINK,
+    "attention": ink.ORANGE,
+    "T x T products": ink.RED,
+    "MLP": ink.BLUE,
+    "norms": ink.GREY,
+    "head": ink.GREEN,
 }
 
 
@@ -57,7 +41,7 @@ def show_layer_norm(before: torch.Tensor, after: torch.Tensor) -> Figure:
     for ax, tokens, title in zip(axes[0], (before, after), ("before", "after"), strict=True):
         values = tokens.detach().float().cpu().numpy()
         limit = float(np.abs(values).max()) or 1.0
-        image = ax.imshow(values, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+        image = ax.imshow(values, cmap=ink.DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
         spread = values.std(axis=-1)
         mean = values.mean(axis=-1).round(2) + 0.0  # + 0.0: no "-0.00"
         labels = [f"{m:+.2f} ± {s:.2f}" for m, s in zip(mean, spread, strict=True)]
@@ -85,19 +69,19 @@ def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
 
     fig, axes = figure(1, 3, size=(9.0, 2.8))
     curve, slopes, gap = axes[0]
-    curve.plot(x, x.clip(0), "--", color=GREY, label="ReLU")
-    curve.plot(x, y, color=BLUE, label="GELU")
-    curve.plot(x[low], y[low], "o", color=RED)
+    curve.plot(x, x.clip(0), "--", color=ink.GREY, label="ReLU")
+    curve.plot(x, y, color=ink.BLUE, label="GELU")
+    curve.plot(x[low], y[low], "o", color=ink.RED)
     words = f"minimum {y[low]:.3f}\nat x = {x[low]:.2f}".replace("-", "−")
-    look = {"arrowprops": {"arrowstyle": "-", "color": GREY}, "ha": "center", "fontsize": 8}
+    look = {"arrowprops": {"arrowstyle": "-", "color": ink.GREY}, "ha": "center", "fontsize": 8}
     curve.annotate(words, (x[low], y[low]), (-2.3, 1.0), **look)
     curve.set(title="value", xlabel="x", ylabel="f(x)", xlim=(-4, 3), ylim=(-0.5, 3))
     curve.legend(loc="upper left")
-    slopes.plot(x, x > 0, "--", color=GREY)
-    slopes.plot(x, slope, color=BLUE)
+    slopes.plot(x, x > 0, "--", color=ink.GREY)
+    slopes.plot(x, slope, color=ink.BLUE)
     slopes.set(title="slope", xlabel="x", ylabel="f'(x)", xlim=(-4, 4), ylim=(-0.3, 1.3))
-    gap.plot(x, difference, color=RED)
-    gap.axhline(0, color=LIGHT, zorder=0)
+    gap.plot(x, difference, color=ink.RED)
+    gap.axhline(0, color=ink.LIGHT, zorder=0)
     gap.set(title="tanh form − exact", xlabel="x", ylabel="difference, × 10⁻⁴", xlim=(-5, 5))
     return fig
 
@@ -124,21 +108,22 @@ def _draw_road(ax, *, norm_first: bool) -> None:
         look = {"edgecolor": colour, "linewidth": 2, "fontsize": 9, "family": "monospace"}
         draw_box(ax, x, y, (1.5, 0.52), name, corners="pad=0.06", **look)
 
-    ax.plot([0, 13], [0, 0], color=BLACK, linewidth=5, solid_capstyle="butt", zorder=1)
+    ax.plot([0, 13], [0, 0], color=ink.BLACK, linewidth=5, solid_capstyle="butt", zorder=1)
     ax.text(-0.1, 0, "x\n(B, T, D)", ha="right", va="center", fontsize=9)
     ax.text(13.2, 0, "(B, T, D)", ha="left", va="center", fontsize=9)
-    for start, norm, layer, colour in ((0.7, "norm1", "attn", ORANGE), (7.0, "norm2", "mlp", BLUE)):
+    roads = (0.7, "norm1", "attn", ink.ORANGE), (7.0, "norm2", "mlp", ink.BLUE)
+    for start, norm, layer, colour in roads:
         plus = start + (5.2 if norm_first else 3.4)
         ax.plot([start, start, plus, plus], [0, 1, 1, 0.28], color=colour, linewidth=2, zorder=1)
         ends = (plus, 0.6), (plus, 0.2)
         ax.add_patch(FancyArrowPatch(*ends, arrowstyle="-|>", mutation_scale=14, color=colour))
         if norm_first:
-            box(start + 0.28 * (plus - start), 1, norm, GREY)
+            box(start + 0.28 * (plus - start), 1, norm, ink.GREY)
             box(start + 0.72 * (plus - start), 1, layer, colour)
         else:
             box(start + 0.5 * (plus - start), 1, layer, colour)
-            box(plus + 1.4, 0, norm, GREY)
-        ax.add_patch(Circle((plus, 0), 0.24, facecolor="white", edgecolor=BLACK, zorder=3))
+            box(plus + 1.4, 0, norm, ink.GREY)
+        ax.add_patch(Circle((plus, 0), 0.24, facecolor="white", edgecolor=ink.BLACK, zorder=3))
         write(ax, plus, 0, "+", fontsize=12, zorder=4)
     ax.set(xlim=(-1.6, 14.8), ylim=(-0.45, 1.45), aspect="equal")
     ax.axis("off")
@@ -169,10 +154,10 @@ def show_through_depth(
 
 def _draw_curves(ax, series: Mapping[str, Sequence[float]], first: int) -> None:
     """Draw one curve a model by depth, each with a colour, a marker and a line of its own."""
-    looks = zip(cycle(CYCLE), cycle("osD^vP*"), cycle(LINES))  # noqa: B905 - endless, all three
-    for (label, values), (colour, marker, line) in zip(series.items(), looks, strict=False):
+    for number, (label, values) in enumerate(series.items()):
         depth = np.arange(first, first + len(values))
-        ax.plot(depth, values, line, marker=marker, markersize=4, color=colour, label=label)
+        look = {"color": ink.pick(number), "marker": "osD^vP*"[number % 7], "markersize": 4}
+        ax.plot(depth, values, LINES[number % 4], label=label, **look)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
@@ -213,17 +198,17 @@ def show_arms(
     arms = list(accuracies)
     fig, ax = panel(WIDTH, 1.6 + 0.36 * len(arms))
     for y, values in enumerate(accuracies.values()):
-        ax.plot([100 * v for v in values], [y] * len(values), "o", color=BLUE, markersize=5)
+        ax.plot([100 * v for v in values], [y] * len(values), "o", color=ink.BLUE, markersize=5)
         if values:
             mean = 100 * sum(values) / len(values)
             ax.text(mean, y + 0.2, f"{mean:.1f}", ha="center", va="top", fontsize=8)
     arm, accuracy = live
-    ax.plot(100 * accuracy, arms.index(arm), "D", color=RED, label=f"your run: {accuracy:.1%}")
+    ax.plot(100 * accuracy, arms.index(arm), "D", color=ink.RED, label=f"your run: {accuracy:.1%}")
     draw_horizons(ax, horizons)
     ax.set_yticks(range(len(arms)), arms)
     ax.set(xlabel="accuracy (%)", xlim=(0, 100), ylim=(len(arms) - 0.4, -0.6))
     if any(accuracies.values()):
-        ax.plot([], [], "o", color=BLUE, markersize=5, label="measured before: seeds, mean")
+        ax.plot([], [], "o", color=ink.BLUE, markersize=5, label="measured before: seeds, mean")
     fig.legend(loc="outside lower center", ncols=2)
     return fig
 
@@ -267,7 +252,7 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
 
 def _text_colour(colour: str) -> str:
     """Give the colour of letters on the colour of a part."""
-    return "white" if colour in (BLUE, GREY, GREEN) else BLACK
+    return "white" if colour in (ink.BLUE, ink.GREY, ink.GREEN) else ink.BLACK
 
 
 def parameter_columns(model) -> dict[str, dict[str, int]]:
@@ -337,10 +322,9 @@ def show_overfit(
     """
     fig, axes = figure(1, 2, size=(9.0, 3.8), width_ratios=(1.0, 1.1))
     curves, place = axes[0]
-    looks = zip(cycle(CYCLE), cycle(LINES))  # noqa: B905 - endless, both
-    for (label, values), (colour, line) in zip(losses.items(), looks, strict=False):
-        curves.plot(values, line, color=colour, label=label)
-    curves.axhline(floor, color=GREY, linewidth=1, label=f"floor without seeing: {floor:.2f}")
+    for number, (label, values) in enumerate(losses.items()):
+        curves.plot(values, LINES[number % 4], color=ink.pick(number), label=label)
+    curves.axhline(floor, color=ink.GREY, linewidth=1, label=f"floor without seeing: {floor:.2f}")
     curves.set(xlabel="step", ylabel="cross-entropy (nats)", ylim=(0, None))
     fig.legend(loc="outside lower left", ncols=3, fontsize=8)
 
@@ -381,7 +365,7 @@ def show_named(
         draw_image(place, picture)
         values, classes = belief.detach().cpu().topk(min(3, len(class_names)))
         shares = (100 * values).tolist()
-        bars.barh(range(len(shares)), shares, color=SKY, height=0.6)
+        bars.barh(range(len(shares)), shares, color=ink.SKY, height=0.6)
         for row, (share, k) in enumerate(zip(shares, classes.tolist(), strict=True)):
             bars.text(2, row, f"{class_names[k]}, {share:.0f}%", va="center", fontsize=9)
         bars.set(xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6), xlabel="probability (%)", yticks=[])

@@ -16,6 +16,8 @@ import os
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -30,62 +32,17 @@ from matplotlib.text import Text
 from PIL import Image, ImageDraw, ImageFont
 
 from vitedu.hardware import current_profile
+from vitedu.plots import ink
 from vitedu.plots.parts import draw_image, frame, write_cells
-from vitedu.plots.style import DOTS, DPI, SEQUENTIAL, WIDTH, CourseFigure, hide_ticks, styled
+from vitedu.plots.style import DOTS, DPI, WIDTH, CourseFigure, hide_ticks, styled
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 HEIGHT = 3.6  # inches: of a figure, as wide as a notebook column
 PICTURE = 0.01, 0.06, 0.375, 0.8333  # in the figure: left, bottom, width, height of its picture
 SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in the picture
-
-left, bottom, width, height = (100 * part for part in PICTURE)
-STYLE = f"""<style>
-.vitedu-stage {{ position: relative; overflow: visible }}
-.vitedu-stage img {{ width: 100%; max-width: 100% }}
-.vitedu-cells {{ position: absolute !important; left: {left}%; top: {100 - bottom - height}%;
-  width: {width}% !important; height: {height}% !important; display: grid !important;
-  grid-gap: 0; margin: 0; overflow: visible }}
-.vitedu-cells button {{ width: auto; height: auto; min-width: 0; margin: 0; padding: 0;
-  border: 0; background: transparent; color: transparent; box-shadow: none; cursor: pointer }}
-.vitedu-cells button:hover, .vitedu-cells button:focus {{ background: transparent;
-  color: transparent; box-shadow: none; outline: 2px solid #E69F00 }}
-</style>"""
-# The sliders of ipywidgets have no name for screen readers, and its pictures no description.
-# Version 7's sliders are none at all for them. The script is an output of its own: a widget of HTML
-# runs none, and one of version 7 that holds outputs does not either.
-LABELS = """<script>
-(function (script) {
-  // on Colab a cell's outputs are a page
-  const outputs = script.closest(".jp-OutputArea") ?? document.body
-  function set(element, values) {
-    for (const [name, value] of Object.entries(values))
-      if (element.getAttribute(name) !== value) element.setAttribute(name, value)
-  }
-  function label() {
-    const sliders = ".vitedu-explorer .widget-slider, .vitedu-explorer .widget-hslider"
-    for (const slider of outputs.querySelectorAll(sliders)) {
-      const value = slider.querySelector(".widget-readout")
-      const handle = slider.querySelector(".noUi-handle, .ui-slider-handle")
-      if (!handle || !value) continue
-      const name = slider.querySelector("label, .widget-label").textContent
-      set(handle, {"aria-label": name, "aria-valuetext": value.textContent})
-      const percent = String(parseFloat(handle.style.left))  // of its way
-      if (handle.matches(".ui-slider-handle"))
-        set(handle, {role: "slider", "aria-valuenow": percent})
-    }
-    for (const box of outputs.querySelectorAll(".vitedu-explorer")) {
-      for (const cells of box.querySelectorAll(".vitedu-cells"))
-        set(cells, {"aria-hidden": "true"})  // the slider says it all
-      const words = box.querySelector("[role=status]"), picture = box.querySelector("img")
-      if (words && picture) set(picture, {alt: words.textContent})
-    }
-  }
-  const all = {childList: true, subtree: true, characterData: true}
-  new MutationObserver(label).observe(outputs, all)
-  label()
-})(document.currentScript)
-</script>"""
-
+# of a page: what it sets, its value in words, the last value, and the first one shown
+SLIDER = """<label>{}: <span>{}</span> <input data-lm-suppress-shortcuts
+    type="range" min="0" max="{}" value="{}" step="1"></label>"""
 
 # a figure, and a function that moves it to cell k and gives the artists that changed
 FigureAndMove = tuple[Figure, Callable[[int], Sequence[Artist]]]
@@ -186,7 +143,7 @@ class Explorer:
         )
         cell = widgets.IntSlider(description=self.cell_name, style=wide)
         picture = widgets.Image(format="jpeg", layout=widgets.Layout(width="100%"))
-        words, style = widgets.HTML(), widgets.HTML(STYLE)
+        words, style = widgets.HTML(), widgets.HTML(f"<style>{fill_in('explorer.css')}</style>")
         shared = {"layout": widgets.Layout(), "style": widgets.ButtonStyle()}
 
         def button(k: int):
@@ -303,50 +260,27 @@ def slider_page(
         spots: row and column of each place in the picture, 0 to 1; none for one place.
     """
     addresses = [[data_address(picture) for picture in row] for row in pictures]
-    key = f"explorer-{uuid.uuid4().hex}"
-    name, description = html.escape(setting_name), html.escape(words[first][0])
-    place = ""
+    data = {"pictures": addresses, "words": words, "names": names, "spots": spots}
+    sliders = [(html.escape(setting_name), html.escape(names[first]), len(names) - 1, first)]
     if spots:
-        place = f"""
-  <label>place: <span>1</span>
-    <input data-lm-suppress-shortcuts
-      type="range" min="0" max="{len(spots) - 1}" value="0" step="1"></label>"""
-    return f"""
-<div id="{key}">
-  <label>{name}: <span>{html.escape(names[first])}</span>
-    <input data-lm-suppress-shortcuts
-      type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
-  <img src="{addresses[first][0]}" alt="{description}" style="width: {width}px; max-width: 100%">
-  <p role="status" aria-live="polite">{description}</p>
-  <script>
-    (function (box) {{
-      const pictures = {script_json(addresses)}, words = {script_json(words)};
-      const names = {script_json(names)}, spots = {script_json(spots)};
-      const picture = box.querySelector("img"), labels = box.querySelectorAll("label span");
-      const [setting, place] = box.querySelectorAll("input");
-      function show() {{
-        const here = place ? place.value : 0;
-        picture.src = pictures[setting.value][here];
-        picture.alt = words[setting.value][here];
-        box.querySelector("p").textContent = words[setting.value][here];
-        labels[0].textContent = setting.ariaValueText = names[setting.value];
-        if (place) labels[1].textContent = place.ariaValueText = Number(here) + 1;
-      }}
-      setting.oninput = show;
-      if (!place) return;
-      place.oninput = show;
-      picture.onclick = function (event) {{  // the place that is drawn and lies nearest
-        const frame = picture.getBoundingClientRect();
-        const x = ((event.clientX - frame.left) / frame.width - {PICTURE[0]}) / {PICTURE[2]};
-        const top = {1 - PICTURE[1] - PICTURE[3]:.4f}, height = {PICTURE[3]};
-        const y = ((event.clientY - frame.top) / frame.height - top) / height;
-        const far = spots.map(([row, column]) => Math.hypot(row - y, column - x));
-        place.value = far.indexOf(Math.min(...far));
-        show();
-      }};
-    }})(document.getElementById("{key}"));
-  </script>
-</div>"""
+        sliders.append(("place", "1", len(spots) - 1, 0))
+    return fill_in(
+        "slider.html",
+        key=f"explorer-{uuid.uuid4().hex}",
+        sliders="\n  ".join(SLIDER.format(*slider) for slider in sliders),
+        picture=addresses[first][0],
+        words=html.escape(words[first][0]),
+        page_width=width,
+        data=json.dumps(data).replace("</", "<\\/"),  # cannot end the script it stands in
+    )
+
+
+def fill_in(file: str, **values) -> str:
+    """Read a file beside this one, and fill in values and the place of the picture, in percent."""
+    left, bottom, width, height = (round(100 * part, 4) for part in PICTURE)
+    place = {"left": left, "top": round(100 - bottom - height, 4), "width": width, "height": height}
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
+    return Template(text).substitute(place, **values)
 
 
 def kernel_answers() -> bool:
@@ -370,7 +304,8 @@ def show_labelled(bundle: dict[str, Any]) -> None:
 
     display(bundle, raw=True)
     if WIDGET in bundle:
-        display({"text/html": LABELS, "text/plain": ""}, raw=True)
+        labels = f"<script>{fill_in('labels.js')}</script>"
+        display({"text/html": labels, "text/plain": ""}, raw=True)
 
 
 def data_address(picture: bytes) -> str:
@@ -382,11 +317,6 @@ def data_address(picture: bytes) -> str:
 def view_of(widget) -> dict[str, Any]:
     """Give what a notebook's page needs to show a widget, under ``WIDGET``."""
     return {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
-
-
-def script_json(value) -> str:
-    """Write a value as JSON that cannot end the script it stands in."""
-    return json.dumps(value).replace("</", "<\\/")
 
 
 # -- the left side of a figure --------------------------------------------------------------------
@@ -444,7 +374,7 @@ def table_to_click(
         high: where the colours end; they start at 0.
     """
     fig, ax = explorer_figure(title)
-    ax.pcolormesh(values, cmap=SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
+    ax.pcolormesh(values, cmap=ink.SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
     ax.invert_yaxis()
     write_cells(ax, words, values <= 0.6 * high, corner=0, fontsize=7.5)
     return fig, moving_frame(ax, values.shape[1], corner=0, linewidth=3)

@@ -15,22 +15,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from vitedu.files import write_whole
+from vitedu.plots import ink
 from vitedu.plots.parts import draw_image, draw_lines, draw_map, name_rows, uniform_bar
-from vitedu.plots.style import (
-    BLACK,
-    BLUE,
-    CYCLE,
-    DIVERGING,
-    DPI,
-    GREY,
-    ORANGE,
-    SEQUENTIAL,
-    SKY,
-    WIDTH,
-    figure,
-    panel,
-    styled,
-)
+from vitedu.plots.style import DPI, WIDTH, figure, panel, styled
 
 LINES = ("o-", "s--", "^:", "D-.", "v-", "P--")
 LOWEST, HIGHEST = 0.1, 10.0  # of a map, relative to uniform
@@ -38,13 +25,13 @@ LOWEST, HIGHEST = 0.1, 10.0  # of a map, relative to uniform
 
 def colour_of(name: str, number: int) -> str:
     """Give the colour of a model or a curve: grey if untrained, else the next of the course's."""
-    return GREY if "untrained" in name else CYCLE[number % len(CYCLE)]
+    return ink.GREY if "untrained" in name else ink.pick(number)
 
 
 def _draw_map(ax, values, uniform: float, title: str = "", **options):
     """Draw one map relative to uniform."""
     relative = np.maximum(np.asarray(values) / uniform, 1e-9)
-    look = {"cmap": SEQUENTIAL, "norm": LogNorm(LOWEST, HIGHEST), "size": 8}
+    look = {"cmap": ink.SEQUENTIAL, "norm": LogNorm(LOWEST, HIGHEST), "size": 8}
     return draw_map(ax, relative, title, **look, **options)
 
 
@@ -59,7 +46,7 @@ def show_on_own_scales(image, maps: Mapping[str, np.ndarray]) -> Figure:
     fig, axes = figure(1, 1 + len(maps), size=(WIDTH * 0.8, 0.3 + WIDTH * 0.8 / (1 + len(maps))))
     draw_image(axes[0, 0], image, "the image")
     for ax, (title, values) in zip(axes[0, 1:], maps.items(), strict=True):
-        draw_map(ax, values, title, cmap=SEQUENTIAL)
+        draw_map(ax, values, title, cmap=ink.SEQUENTIAL)
     return fig
 
 
@@ -128,7 +115,7 @@ def show_distances(spans: Mapping[str, np.ndarray], *, uniform: float) -> Figure
         uniform: the distance of an even look.
     """
     fig, ax = panel(WIDTH * 0.8)
-    ax.axhline(uniform, color=GREY, linestyle=":", label=f"an even look: {uniform:.2f}")
+    ax.axhline(uniform, color=ink.GREY, linestyle=":", label=f"an even look: {uniform:.2f}")
     for number, (name, values) in enumerate(spans.items()):
         L, nh = values.shape
         x = np.repeat(np.arange(L), nh) + 0.16 * number - 0.08
@@ -162,7 +149,7 @@ def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> Figure:
             ax.contour(mask, levels=[0.5], colors="white", linewidths=1)
             i, j = divmod(int(each.argmax()), each.shape[1])
             y, x = (i + 0.5) * H / each.shape[0] - 0.5, (j + 0.5) * W / each.shape[1] - 0.5
-            ax.plot(x, y, "x", color=ORANGE, markersize=7, markeredgewidth=2)
+            ax.plot(x, y, "x", color=ink.ORANGE, markersize=7, markeredgewidth=2)
     name_rows(axes, ("image", *maps), size=8)
     uniform_bar(fig, mappable, "value / mean of its map", ax=axes.ravel().tolist(), shrink=0.9)
     return fig
@@ -186,10 +173,10 @@ def show_scores(
     for number, name in enumerate(names):
         x = np.arange(len(scores)) + (number - (len(names) - 1) / 2) * width
         heights = [100 * values[name] for values in scores.values()]
-        style = {"color": colour_of(name, number), "edgecolor": BLACK, "linewidth": 0.6}
+        style = {"color": colour_of(name, number), "edgecolor": ink.BLACK, "linewidth": 0.6}
         bars = ax.bar(x, heights, width, hatch=("", "//", "..")[number], label=name, **style)
         ax.bar_label(bars, fmt="%.0f", fontsize=8, padding=1, bbox=box)
-    look = {"color": BLACK, "linestyle": "--"}
+    look = {"color": ink.BLACK, "linestyle": "--"}
     if isinstance(chance, Mapping):
         levels = " or ".join(f"{level:.0%}" for level in sorted(set(chance.values())))
         for place, method in enumerate(scores):
@@ -229,7 +216,7 @@ def show_lines(
         style = {"color": colour_of(name, number), "markersize": 5}
         ax.plot(places, values, LINES[number % len(LINES)], label=name, **style)
     if level is not None:
-        ax.axhline(level[1], color=GREY, linestyle=":", label=f"{level[0]}: {level[1]:.3g}")
+        ax.axhline(level[1], color=ink.GREY, linestyle=":", label=f"{level[0]}: {level[1]:.3g}")
     ax.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, top))
     ax.locator_params(axis="x", integer=True)
     fig.legend(loc="outside lower center", ncols=3)
@@ -247,13 +234,14 @@ def show_calibration(readings: Mapping[str, tuple]) -> Figure:
     fig, axes = figure(2, len(readings), size=size, sharex=True, sharey="row", height_ratios=(3, 1))
     for column, (name, (sure, right, counts, gap)) in enumerate(readings.items()):
         above, below = axes[:, column]
-        above.plot([0, 100], [0, 100], color=GREY, linestyle=":", label="calibrated")
+        above.plot([0, 100], [0, 100], color=ink.GREY, linestyle=":", label="calibrated")
         sure, right, counts = map(np.asarray, (sure, right, counts))
         points = 100 * sure[counts > 0], 100 * right[counts > 0]
-        above.plot(*points, "o-", color=BLUE, label="measured", clip_on=False)  # whole marks at 0
+        # not clipped: whole marks at 0
+        above.plot(*points, "o-", color=ink.BLUE, label="measured", clip_on=False)
         above.set(title=f"{name}: mean gap {100 * gap:.1f} points", ylim=(0, 103), xlim=(0, 102))
         bins = len(counts)
-        below.bar((np.arange(bins) + 0.5) * 100 / bins, counts, 90 / bins, color=SKY)
+        below.bar((np.arange(bins) + 0.5) * 100 / bins, counts, 90 / bins, color=ink.SKY)
         below.set(xlabel="confidence (%)", yscale="log", ylim=(0.7, None))
     axes[0, 0].set_ylabel("accuracy (%)")
     axes[1, 0].set_ylabel("images")
@@ -287,7 +275,7 @@ def show_every_layer(
     class_names: Sequence[str],
     *,
     uniform: float,
-    path: str | Path | None = None,
+    path: str | Path,
 ) -> Figure:
     """Draw one photograph as every layer of a model sees it, and what the model answers there.
 
@@ -303,7 +291,7 @@ def show_every_layer(
         falls: (gh, gw), of the probability of the final answer.
         class_names: K names.
         uniform: the weight of an even spread.
-        path: of a PNG file to write, too.
+        path: of the PNG file to write, too.
     """
     L, rows = len(beliefs), 2 + len(maps)
     beliefs = np.asarray(beliefs, dtype=float)
@@ -315,7 +303,7 @@ def show_every_layer(
     draw_image(axes[0, 0], photograph, "the photograph", size=8)
     draw_image(axes[1, 0], pixels, "what the model gets", size=8)
     limit = max(float(np.abs(falls).max()), 0.01)
-    look = {"cmap": DIVERGING, "vmin": -100 * limit, "vmax": 100 * limit, "size": 8}
+    look = {"cmap": ink.DIVERGING, "vmin": -100 * limit, "vmax": 100 * limit, "size": 8}
     title = f"{answer} without a patch"
     fallen = draw_map(axes[2, 0], 100 * np.asarray(falls), title, **look)
     for ax in axes[3:, 0]:
@@ -334,7 +322,7 @@ def show_every_layer(
     patches[0].set_ylabel(f"{answer}, read\nat each patch", fontsize=8)
     for ax, belief in zip(last, beliefs, strict=True):
         best = belief.argsort()[::-1][:3]
-        colours = [BLUE if class_names[k] == answer else SKY for k in best]
+        colours = [ink.BLUE if class_names[k] == answer else ink.SKY for k in best]
         ax.barh(range(len(best)), 100 * belief[best], color=colours, height=0.5)
         for place, k in enumerate(best):
             ax.text(0, place - 0.32, f"{class_names[k]} {belief[k]:.0%}", fontsize=7)
@@ -344,6 +332,5 @@ def show_every_layer(
         ax.set_title(f"block {layer}", fontsize=9)
     uniform_bar(fig, relative, ax=axes[: len(maps), -1].tolist(), shrink=0.8)
     fig.colorbar(shares, ax=[axes[len(maps), -1]], label=f"{answer} (%)", shrink=0.8)
-    if path is not None:
-        write_whole(Path(path), fig.png(2 * DPI))
+    write_whole(Path(path), fig.png(2 * DPI))
     return fig

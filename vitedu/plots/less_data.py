@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from vitedu.plots import ink
 from vitedu.plots.parts import draw_image, name_rows
-from vitedu.plots.style import BLUE, CYCLE, GREY, LIGHT, ORANGE, WIDTH, figure, panel, styled
+from vitedu.plots.style import WIDTH, figure, panel, styled
 
 
 @styled
@@ -21,16 +22,16 @@ def show_gap(accuracies: Mapping[str, Mapping[str, Sequence[float]]], guessing: 
         guessing: the accuracy of guessing.
     """
     fig, ax = panel(WIDTH, 0.32 * len(accuracies) + 1.2)
-    looks = ("train", "o", BLUE, "training images"), ("test", "s", ORANGE, "test images")
+    looks = ("train", "o", ink.BLUE, "training images"), ("test", "s", ink.ORANGE, "test images")
     for row, both in enumerate(accuracies.values()):
         percent = {split: [100 * value for value in both[split]] for split in ("test", "train")}
         ends = [np.mean(values) for values in percent.values()]
-        ax.plot(ends, [row, row], color=LIGHT, linewidth=4, zorder=0)
+        ax.plot(ends, [row, row], color=ink.LIGHT, linewidth=4, zorder=0)
         for split, mark, colour, words in looks:
             values, label = percent[split], words if row == 0 else None
             ax.plot(values, [row] * len(values), mark, color=colour, alpha=0.35, markersize=4)
             ax.plot(np.mean(values), row, mark, color=colour, label=label, markersize=7)
-    ax.axvline(100 * guessing, color=GREY, linestyle=":", label="guessing")
+    ax.axvline(100 * guessing, color=ink.GREY, linestyle=":", label="guessing")
     ax.set(yticks=range(len(accuracies)), yticklabels=list(accuracies), xlim=(0, 103))
     ax.set_xlabel("accuracy (%); small marks: single seeds, large ones: their mean")
     ax.invert_yaxis()
@@ -77,13 +78,13 @@ def show_collapse(
     fig, axes = figure(1, 2, size=(WIDTH, 3.1))
     for k, (ax, name) in enumerate(zip(axes[0], ("entropy", "spread"), strict=True)):
         for i, (arm, values) in enumerate(results.items()):
-            style = {"color": CYCLE[i % len(CYCLE)], "marker": "osD^"[i % 4], "markersize": 4}
+            style = {"color": ink.pick(i), "marker": "osD^"[i % 4], "markersize": 4}
             ax.plot(steps, [value[k] for value in values], label=arm, **style)
-        ax.axhline(0, color=GREY, linewidth=0.6)
+        ax.axhline(0, color=ink.GREY, linewidth=0.6)
         ax.set(xlabel="step", title=name)
         ax.locator_params(axis="x", integer=True)
     largest = max(spread for values in results.values() for _, spread in values)
-    axes[0, 0].axhline(most, color=GREY, linestyle=":", label=f"even answer: {most:.2f}")
+    axes[0, 0].axhline(most, color=ink.GREY, linestyle=":", label=f"even answer: {most:.2f}")
     axes[0, 0].set(ylabel="nats", ylim=(-0.1, 1.1 * most))
     axes[0, 1].set_ylim(-0.02, max(0.6, 1.1 * largest))  # a scale of its own
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)

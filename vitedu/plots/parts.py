@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from vitedu.plots.style import BAD, BLACK, CYCLE, GOOD, GREY, ORANGE, hide_ticks, to_picture
+from vitedu.plots import ink
+from vitedu.plots.style import hide_ticks, to_picture
 
 
 def draw_map(ax, values, title: str = "", *, size: Any = 10, **options):
@@ -43,14 +44,14 @@ def write_cells(ax, words: np.ndarray, white: np.ndarray, corner: float = -0.5, 
     Cells are squares of one unit; x and y of the first one's corner are ``corner``.
     """
     for (row, column), word in np.ndenumerate(words):
-        ink = "white" if white[row, column] else BLACK
-        write(ax, column + corner + 0.5, row + corner + 0.5, word, color=ink, **look)
+        colour = "white" if white[row, column] else ink.BLACK
+        write(ax, column + corner + 0.5, row + corner + 0.5, word, color=colour, **look)
 
 
 def colour_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float = 0, **look) -> None:
     """Draw a table of numbers from ``top`` downwards, each cell in the colour of its owner."""
     for (row, column), number in np.ndenumerate(numbers):
-        colour = CYCLE[owners[row, column] % len(CYCLE)]
+        colour = ink.pick(owners[row, column])
         cell = Rectangle((column, top + row), 1, 1, facecolor=colour, alpha=0.35, edgecolor="white")
         ax.add_patch(cell)
         write(ax, column + 0.5, top + row + 0.5, str(number), **look)
@@ -58,7 +59,7 @@ def colour_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float = 0, **
 
 def verdict(is_right: bool) -> tuple[str, str]:
     """Give the sign and the colour of what is right or wrong."""
-    return ("✓", GOOD) if is_right else ("✗", BAD)
+    return ("✓", ink.GOOD) if is_right else ("✗", ink.BAD)
 
 
 def draw_lines(ax, rows: Iterable[float], columns: Iterable[float], **look) -> None:
@@ -71,7 +72,7 @@ def draw_lines(ax, rows: Iterable[float], columns: Iterable[float], **look) -> N
 
 def frame(ax, x: float, y: float, width: float, height: float = 0, **look) -> Rectangle:
     """Frame a rectangle whose first corner is (x, y); without a height it is a square."""
-    look = {"edgecolor": ORANGE, "linewidth": 2.5, **look}
+    look = {"edgecolor": ink.ORANGE, "linewidth": 2.5, **look}
     return ax.add_patch(Rectangle((x, y), width, height or width, fill=False, **look))
 
 
@@ -104,7 +105,7 @@ def draw_horizons(ax, horizons: Mapping[str, float], *, across: bool = False) ->
         across: draw lines from left to right, their names right of them.
     """
     look = {"fontsize": 8, "color": "#444444", "annotation_clip": False}
-    line = {"color": GREY, "linewidth": 0.8, "linestyle": ":", "zorder": 0}
+    line = {"color": ink.GREY, "linewidth": 0.8, "linestyle": ":", "zorder": 0}
     place, room = -3.5, 7  # points of accuracy: of the words of a line across, and that they take
     for k, (name, accuracy) in enumerate(sorted(horizons.items(), key=lambda level: level[1])):
         words, level = f"{name} {accuracy:.0%}", 100 * accuracy

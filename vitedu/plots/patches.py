@@ -6,6 +6,7 @@ Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure
 import numpy as np
 import torch
 
+from vitedu.plots import ink
 from vitedu.plots.parts import (
     colour_cells,
     draw_box,
@@ -16,23 +17,7 @@ from vitedu.plots.parts import (
     name_rows,
     write,
 )
-from vitedu.plots.style import (
-    BLACK,
-    BLUE,
-    CYCLE,
-    DIVERGING,
-    GREY,
-    LIGHT,
-    ORANGE,
-    RED,
-    SKY,
-    WIDTH,
-    CourseFigure,
-    figure,
-    panel,
-    styled,
-    to_picture,
-)
+from vitedu.plots.style import WIDTH, CourseFigure, figure, panel, styled, to_picture
 
 
 def cut(image: torch.Tensor, patch_size: int) -> torch.Tensor:
@@ -64,7 +49,7 @@ def draw_grid(ax, image, patch_size: int, title: str, *, numbers: bool = False) 
 
 
 @styled
-def show_pipeline(image: torch.Tensor, patch_size: int = 8, class_name: str = "") -> CourseFigure:
+def show_pipeline(image: torch.Tensor, patch_size: int, class_name: str) -> CourseFigure:
     """Draw the Vision Transformer in one picture, from pixels at the bottom to a class at the top.
 
     Args:
@@ -81,10 +66,10 @@ def show_pipeline(image: torch.Tensor, patch_size: int = 8, class_name: str = ""
 
     def box(x, y, width, height, text, colour):
         corners = "pad=0.02,rounding_size=0.15"
-        look = {"facecolor": colour, "edgecolor": GREY, "fontsize": 10}
+        look = {"facecolor": colour, "edgecolor": ink.GREY, "fontsize": 10}
         draw_box(ax, x, y + height / 2, (width, height), text, corners=corners, **look)
 
-    def arrow(x, y, x_end, y_end, colour=GREY):
+    def arrow(x, y, x_end, y_end, colour=ink.GREY):
         look = {"arrowstyle": "-|>", "color": colour, "lw": 1}
         ax.annotate("", (x_end, y_end), (x, y), arrowprops=look)
 
@@ -107,13 +92,13 @@ def show_pipeline(image: torch.Tensor, patch_size: int = 8, class_name: str = ""
     note(1.5, "cut: notebook 01")
     # projection
     middle = (centres[0] + centres[-1]) / 2
-    box(middle, 3.0, step * N, 0.9, "one linear layer, the same for every patch", LIGHT)
+    box(middle, 3.0, step * N, 0.9, "one linear layer, the same for every patch", ink.LIGHT)
     note(3.45, "project: 01")
     # tokens
     for k, x in enumerate([left, *centres]):
         if k:
             arrow(x, 3.95, x, 4.95)
-        box(x, 5.0, side, 1.1, "", ORANGE if k == 0 else SKY)
+        box(x, 5.0, side, 1.1, "", ink.ORANGE if k == 0 else ink.SKY)
         write(ax, x, 5.8, str(k), fontsize=7.5, weight="bold")
         write(ax, x, 5.32, "+pos", fontsize=5.5)
         arrow(x, 6.2, x, 7.1)
@@ -125,12 +110,11 @@ def show_pipeline(image: torch.Tensor, patch_size: int = 8, class_name: str = ""
         box((left + centres[-1]) / 2 + shift, 7.2 + shift, step * (N + 1), 1.6, text, "#F4F4F4")
     note(8.1, "attention: 02\nblock, depth: 03")
     # head
-    arrow(left, 9.2, left, 10.0, BLACK)
-    box(left, 10.1, 2.4, 0.9, "linear head", LIGHT)
+    arrow(left, 9.2, left, 10.0, ink.BLACK)
+    box(left, 10.1, 2.4, 0.9, "linear head", ink.LIGHT)
     note(10.55, "head: 03")
-    arrow(left, 11.1, left, 11.9, BLACK)
-    answer = f'"{class_name}"' if class_name else "class"
-    write(ax, left, 12.4, answer, fontsize=12, weight="bold")
+    arrow(left, 11.1, left, 11.9, ink.BLACK)
+    write(ax, left, 12.4, f'"{class_name}"', fontsize=12, weight="bold")
     words = "a score for every class; training makes the right one high"
     ax.text(left + 1.9, 12.4, words, va="center", fontsize=9)
     note(12.4, "training: 04")
@@ -291,11 +275,11 @@ def show_filters_as_rows(weight, by_conv, by_matrix, row: int = 0) -> CourseFigu
     draw_map(filters, wall.squeeze(), f"{len(some)} of {D} filters, {C} x {P} x {P}")
     y, x = step * (row // side), step * (row % side)
     frame(filters, x - 1, y - 1, step, linewidth=2)
-    rows.imshow(matrix, cmap=DIVERGING, vmin=-high, vmax=high, aspect="auto")
+    rows.imshow(matrix, cmap=ink.DIVERGING, vmin=-high, vmax=high, aspect="auto")
     frame(rows, -0.5, row - 0.5, C * P * P, 1, linewidth=2)
     rows.set(title=f"as rows of {C * P * P}", xlabel="value in the patch", ylabel="filter")
     x, y = (np.ravel(tokens.numpy(force=True))[::53] for tokens in (by_conv, by_matrix))
-    both.plot(x, y, ".", color=BLUE, markersize=3)
+    both.plot(x, y, ".", color=ink.BLUE, markersize=3)
     both.set(title="the tokens", xlabel="by the convolution", ylabel="by the matrix")
     both.set_aspect("equal", adjustable="datalim")
     return fig
@@ -319,9 +303,9 @@ def show_costs(patch_sizes, tokens, projections, pairs) -> CourseFigure:
     for P, T in zip(patch_sizes, tokens, strict=True):
         left.annotate(str(T), (P, T), (4, 5), textcoords="offset points")
     total = np.add(projections, pairs)
-    right.plot(patch_sizes, total, "D-", color=BLACK, label="all")
-    right.plot(patch_sizes, projections, "s--", color=BLUE, label="linear layers: grow as T")
-    right.plot(patch_sizes, pairs, "o:", color=RED, label="pairs of tokens: grow as T²")
+    right.plot(patch_sizes, total, "D-", color=ink.BLACK, label="all")
+    right.plot(patch_sizes, projections, "s--", color=ink.BLUE, label="linear layers: grow as T")
+    right.plot(patch_sizes, pairs, "o:", color=ink.RED, label="pairs of tokens: grow as T²")
     right.set(title="cost of one image", ylabel="multiply-accumulates")
     right.legend()
     for ax in (left, right):
@@ -340,11 +324,11 @@ def show_codes(codes: torch.Tensor) -> CourseFigure:
     """
     fig, axes = figure(1, 2, size=(WIDTH, 3.4))
     left, right = axes[0]
-    mappable = left.imshow(codes.numpy(), cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
+    mappable = left.imshow(codes.numpy(), cmap=ink.DIVERGING, vmin=-1, vmax=1, aspect="auto")
     left.set(title="every position is a row", xlabel="column of the code", ylabel="position")
     fig.colorbar(mappable, ax=left, label="value")
-    for column, colour, line in zip((0, 8, 16, 24), CYCLE, ("-", "--", "-.", ":"), strict=False):
-        right.plot(codes[:, column].numpy(), line, color=colour, label=f"column {column}")
+    for k, (column, line) in enumerate(zip((0, 8, 16, 24), ("-", "--", "-.", ":"), strict=True)):
+        right.plot(codes[:, column].numpy(), line, color=ink.pick(k), label=f"column {column}")
     right.set(title="every column is a wave", xlabel="position", ylabel="value", ylim=(-1.1, 1.1))
     right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
     return fig
@@ -362,7 +346,7 @@ def show_similarity(tables: dict[str, torch.Tensor], grid_size: tuple[int, int])
         grid_size: (gh, gw).
     """
     gh, gw = grid_size
-    look = {"cmap": DIVERGING, "vmin": -1, "vmax": 1, "size": 9}
+    look = {"cmap": ink.DIVERGING, "vmin": -1, "vmax": 1, "size": 9}
     fig, axes = figure(len(tables), 5, size=(WIDTH, 1.95 * len(tables)))
     for line, codes in zip(axes, tables.values(), strict=True):
         unit = torch.nn.functional.normalize(codes.float(), dim=1)
@@ -390,8 +374,8 @@ def show_spectrum(column: torch.Tensor, frequency: float) -> CourseFigure:
     fig, axes = figure(1, 2, size=(WIDTH, 2.6))
     axes[0, 0].plot(column[:128].numpy())
     axes[0, 0].set(title="one column of the code", xlabel="position", ylabel="value")
-    axes[0, 1].plot(torch.fft.rfftfreq(n).numpy(), power.numpy(), color=BLUE, label="measured")
-    axes[0, 1].axvline(frequency, color=ORANGE, linestyle="--", label="from the formula")
+    axes[0, 1].plot(torch.fft.rfftfreq(n).numpy(), power.numpy(), color=ink.BLUE, label="measured")
+    axes[0, 1].axvline(frequency, color=ink.ORANGE, linestyle="--", label="from the formula")
     axes[0, 1].set(title="its spectrum", xlabel="cycles per position", ylabel="amplitude")
     axes[0, 1].legend()
     return fig

@@ -1,13 +1,7 @@
-"""Colours and sizes of all figures, and how a figure opens and shows itself.
+"""Sizes and the look of all figures, and how a figure opens and shows itself.
 
-Role: one look for the whole course. Not here: any figure, and what figures draw alike
-(``vitedu.plots.parts``).
-
-Colours are those of Okabe and Ito, told apart by every common kind of colour vision; where a
-colour carries meaning, a label, marker or line style carries it too. Maps: ``SEQUENTIAL`` for
-amounts that start at zero, ``DIVERGING`` for signed values (give it symmetric limits).
-
-Reference: Okabe and Ito 2008, "Color universal design", https://jfly.uni-koeln.de/color/
+Role: one look for the whole course. Not here: its colours (``vitedu.plots.ink``), any figure, and
+what figures draw alike (``vitedu.plots.parts``).
 """
 
 import base64
@@ -21,21 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-BLACK = "#000000"
-ORANGE = "#E69F00"
-SKY = "#56B4E9"
-GREEN = "#009E73"
-YELLOW = "#F0E442"
-BLUE = "#0072B2"
-RED = "#D55E00"  # vermilion: stays apart from GREEN for red-green blindness
-PINK = "#CC79A7"
-GREY = "#7F7F7F"
-LIGHT = "#E6E6E6"  # backgrounds, grids, what is switched off
-
-CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BLACK, YELLOW)  # the order for several curves
-GOOD, BAD = GREEN, RED  # always beside a mark or a word, never alone
-SEQUENTIAL = "viridis"
-DIVERGING = "RdBu_r"
+from vitedu.plots import ink
 
 WIDTH = 8.0  # inches: the width of a notebook column
 DPI = 100  # dots an inch of the page
@@ -47,7 +27,7 @@ MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page 
 INK = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 PAPER = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
 RC: dict[Any, Any] = {  # matplotlib's types list every key
-    **dict.fromkeys(INK, BLACK),
+    **dict.fromkeys(INK, ink.BLACK),
     **dict.fromkeys(PAPER, "white"),
     "savefig.transparent": False,
     "figure.autolayout": False,
@@ -58,7 +38,7 @@ RC: dict[Any, Any] = {  # matplotlib's types list every key
     "axes.labelsize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": plt.cycler(color=CYCLE),
+    "axes.prop_cycle": plt.cycler(color=ink.CYCLE),
     "image.interpolation": "nearest",
     "legend.frameon": False,
 }

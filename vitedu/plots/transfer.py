@@ -14,25 +14,9 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
+from vitedu.plots import ink
 from vitedu.plots.parts import draw_box, draw_image, frame, name_rows, verdict, write_cells
-from vitedu.plots.style import (
-    BLACK,
-    BLUE,
-    CYCLE,
-    DIVERGING,
-    GREEN,
-    GREY,
-    ORANGE,
-    PINK,
-    SEQUENTIAL,
-    WIDTH,
-    CourseFigure,
-    figure,
-    hide_ticks,
-    panel,
-    styled,
-    to_picture,
-)
+from vitedu.plots.style import WIDTH, CourseFigure, figure, hide_ticks, panel, styled, to_picture
 
 MARKS = "os^DvPX"
 
@@ -49,12 +33,12 @@ def show_adapted(results: Mapping[str, tuple[int, Sequence[float]]], *, chance: 
     sizes = [trained for trained, _ in results.values()]
     for number, (name, (trained, accuracies)) in enumerate(results.items()):
         x = trained * 1.25 ** sizes[:number].count(trained)  # equal numbers stand side by side
-        style = {"color": CYCLE[number], "marker": MARKS[number % len(MARKS)]}
+        style = {"color": ink.CYCLE[number], "marker": MARKS[number % len(MARKS)]}
         values = [100 * accuracy for accuracy in accuracies]
         label = f"{name}: {trained:,}"
         ax.plot(x, np.mean(values), linestyle="", markersize=9, label=label, **style)
-        ax.plot([x] * len(values), values, "_", color=BLACK, markersize=7, markeredgewidth=0.8)
-    ax.axhline(100 * chance, color=BLACK, linestyle="--", label=f"by chance: {chance:.0%}")
+        ax.plot([x] * len(values), values, "_", color=ink.BLACK, markersize=7, markeredgewidth=0.8)
+    ax.axhline(100 * chance, color=ink.BLACK, linestyle="--", label=f"by chance: {chance:.0%}")
     ax.set(xscale="log", xlabel="trained parameters (equal numbers stand side by side)")
     ax.set(ylabel="test accuracy (%)", ylim=(0, 103))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
@@ -78,7 +62,7 @@ def show_pairs(
     axes[0, 0].imshow(np.concatenate([to_picture(image) for image in images]), aspect="auto")
     hide_ticks(axes[0, 0])
     ax = axes[0, 1]
-    mappable = ax.imshow(cosines, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
+    mappable = ax.imshow(cosines, cmap=ink.DIVERGING, vmin=-1, vmax=1, aspect="auto")
     write_cells(ax, np.char.mod("%.2f", cosines), np.abs(cosines) > 0.6, fontsize=8)
     for text in ax.texts[:: n + 1]:
         text.set_fontweight("bold")
@@ -144,10 +128,10 @@ def show_four_heads(
     n, S = len(images), images.shape[-1]
     fig, axes = figure(5, n, size=(WIDTH, 1.12 * 5 * WIDTH / (n + 1)), ticks=False)
     top = max(float(np.max(values)) for values in heights.values())
-    mask, depth = {"cmap": "gray", "vmax": 1.0}, {"cmap": SEQUENTIAL, "vmax": top}
+    mask, depth = {"cmap": "gray", "vmax": 1.0}, {"cmap": ink.SEQUENTIAL, "vmax": top}
     for i, column in enumerate(axes.T):
         draw_image(column[0], images[i], names[i], size=9)
-        for who, colour, line in (("truth", "white", "--"), ("found", ORANGE, "-")):
+        for who, colour, line in (("truth", "white", "--"), ("found", ink.ORANGE, "-")):
             x0, y0, x1, y1 = boxes[who][i] * S - 0.5
             look = {"edgecolor": colour, "linestyle": line, "linewidth": 1.8}
             frame(column[0], x0, y0, x1 - x0, y1 - y0, **look)
@@ -164,59 +148,59 @@ def show_four_heads(
 FAMILIES: dict[str, tuple[dict[str, tuple[float, float, str, str]], str]] = {
     "DETR": (
         {
-            "image": (0, 1, "image", GREY),
-            "cnn": (1, 1, "CNN or ViT", BLUE),
-            "encoder": (2, 1, "encoder:\nplaces", BLUE),
-            "queries": (2, 0, "100 learned\nobject queries", ORANGE),
-            "decoder": (3, 0.5, "decoder: queries\nattend to places", GREEN),
-            "heads": (4, 0.5, "class and box\nof each query", PINK),
-            "match": (5, 0.5, "matched\none to one\nwith the truth", GREY),
+            "image": (0, 1, "image", ink.GREY),
+            "cnn": (1, 1, "CNN or ViT", ink.BLUE),
+            "encoder": (2, 1, "encoder:\nplaces", ink.BLUE),
+            "queries": (2, 0, "100 learned\nobject queries", ink.ORANGE),
+            "decoder": (3, 0.5, "decoder: queries\nattend to places", ink.GREEN),
+            "heads": (4, 0.5, "class and box\nof each query", ink.PINK),
+            "match": (5, 0.5, "matched\none to one\nwith the truth", ink.GREY),
         },
         "image > cnn > encoder > decoder > heads > match, queries > decoder",
     ),
     "SegFormer": (
         {
-            "image": (0, 0.5, "image", GREY),
-            "one": (1, 0.5, "blocks\n1/4 of the side", BLUE),
-            "two": (2, 0.5, "blocks\n1/8", BLUE),
-            "three": (3, 0.5, "blocks\n1/16", BLUE),
-            "four": (4, 0.5, "blocks\n1/32", BLUE),
-            "mix": (2.5, 1.5, "all four enlarged,\njoined by an MLP", GREEN),
-            "out": (4, 1.5, "a class for\neach pixel", PINK),
+            "image": (0, 0.5, "image", ink.GREY),
+            "one": (1, 0.5, "blocks\n1/4 of the side", ink.BLUE),
+            "two": (2, 0.5, "blocks\n1/8", ink.BLUE),
+            "three": (3, 0.5, "blocks\n1/16", ink.BLUE),
+            "four": (4, 0.5, "blocks\n1/32", ink.BLUE),
+            "mix": (2.5, 1.5, "all four enlarged,\njoined by an MLP", ink.GREEN),
+            "out": (4, 1.5, "a class for\neach pixel", ink.PINK),
         },
         "image > one > two > three > four, one > mix, two > mix, three > mix, four > mix > out",
     ),
     "TimeSformer": (
         {
-            "video": (0, 0.5, "frames of\na video", GREY),
-            "patches": (1, 0.5, "patches: F × N\ntokens", BLUE),
-            "time": (2, 0.5, "attention\nover time:\nsame place", ORANGE),
-            "space": (3, 0.5, "attention\nover space:\nsame frame", GREEN),
-            "mlp": (4, 0.5, "MLP", BLUE),
-            "head": (5, 0.5, "class of\nthe video", PINK),
+            "video": (0, 0.5, "frames of\na video", ink.GREY),
+            "patches": (1, 0.5, "patches: F × N\ntokens", ink.BLUE),
+            "time": (2, 0.5, "attention\nover time:\nsame place", ink.ORANGE),
+            "space": (3, 0.5, "attention\nover space:\nsame frame", ink.GREEN),
+            "mlp": (4, 0.5, "MLP", ink.BLUE),
+            "head": (5, 0.5, "class of\nthe video", ink.PINK),
         },
         "video > patches > time > space > mlp > head",
     ),
     "SAM": (
         {
-            "image": (0, 1, "image", GREY),
-            "vit": (1, 1, "ViT encoder,\nonce an image", BLUE),
-            "prompt": (0, 0, "a click, a box", GREY),
-            "code": (1, 0, "prompt encoder:\nplace → token", ORANGE),
-            "decoder": (2.3, 0.5, "small decoder:\nprompt ↔ image\nattention", GREEN),
-            "masks": (3.4, 0.5, "three masks,\neach with a score", PINK),
+            "image": (0, 1, "image", ink.GREY),
+            "vit": (1, 1, "ViT encoder,\nonce an image", ink.BLUE),
+            "prompt": (0, 0, "a click, a box", ink.GREY),
+            "code": (1, 0, "prompt encoder:\nplace → token", ink.ORANGE),
+            "decoder": (2.3, 0.5, "small decoder:\nprompt ↔ image\nattention", ink.GREEN),
+            "masks": (3.4, 0.5, "three masks,\neach with a score", ink.PINK),
         },
         "image > vit > decoder > masks, prompt > code > decoder",
     ),
     "vision-language model": (
         {
-            "image": (0, 1, "image", GREY),
-            "vit": (1, 1, "ViT: one token\na patch", BLUE),
-            "project": (2, 1, "MLP to the\nwidth of words", ORANGE),
-            "text": (0, 0, "question", GREY),
-            "words": (2, 0, "one token\na word piece", BLUE),
-            "model": (3.3, 0.5, "language model:\nimage tokens,\nthen words", GREEN),
-            "answer": (4.4, 0.5, "answer, word\nby word", PINK),
+            "image": (0, 1, "image", ink.GREY),
+            "vit": (1, 1, "ViT: one token\na patch", ink.BLUE),
+            "project": (2, 1, "MLP to the\nwidth of words", ink.ORANGE),
+            "text": (0, 0, "question", ink.GREY),
+            "words": (2, 0, "one token\na word piece", ink.BLUE),
+            "model": (3.3, 0.5, "language model:\nimage tokens,\nthen words", ink.GREEN),
+            "answer": (4.4, 0.5, "answer, word\nby word", ink.PINK),
         },
         "image > vit > project > model > answer, text > words > model",
     ),
@@ -254,7 +238,7 @@ def draw_family(name: str) -> Figure:
         aside, up = (half, 0) if flat else (0, tall if y1 > y0 else -tall)
         ends = (x0 + aside, y0 + up), (x1 - aside, y1 - up)
         arrow = FancyArrowPatch(*ends, arrowstyle="-|>", mutation_scale=11, shrinkA=0, shrinkB=0)
-        ax.add_patch(arrow).set(color=BLACK, linewidth=1.1, zorder=1)
+        ax.add_patch(arrow).set(color=ink.BLACK, linewidth=1.1, zorder=1)
     left, low = wide * min(xs) - half - edge, high * min(ys) - tall - edge
     ax.set(xlim=(left, left + width), ylim=(low, low + height))
     ax.set_title(name, loc="left", fontweight="bold")

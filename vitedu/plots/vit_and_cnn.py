@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from vitedu.files import write_whole
+from vitedu.plots import ink
 from vitedu.plots.parts import (
     draw_image,
     draw_lines,
@@ -23,23 +24,10 @@ from vitedu.plots.parts import (
     write,
     write_cells,
 )
-from vitedu.plots.style import (
-    BLUE,
-    CYCLE,
-    DPI,
-    GOOD,
-    GREY,
-    LIGHT,
-    ORANGE,
-    SEQUENTIAL,
-    WIDTH,
-    CourseFigure,
-    figure,
-    panel,
-    styled,
-)
+from vitedu.plots.style import DPI, WIDTH, CourseFigure, figure, panel, styled
 
-NETWORK_LOOKS = {"CNN": (ORANGE, "s", "--"), "ViT": (BLUE, "o", "-")}  # colour, marker, line
+# colour, marker, line
+NETWORK_LOOKS = {"CNN": (ink.ORANGE, "s", "--"), "ViT": (ink.BLUE, "o", "-")}
 Curve = Sequence[Sequence[float]]  # for each x, the values of all seeds
 
 
@@ -48,7 +36,7 @@ def look_of(name: str, index: int) -> tuple[str, str, str]:
     for network, look in NETWORK_LOOKS.items():
         if name.startswith(network):
             return look
-    return CYCLE[index % len(CYCLE)], "os^Dv"[index % 5], ("-", "--", "-.", ":")[index % 4]
+    return ink.pick(index), "os^Dv"[index % 5], ("-", "--", "-.", ":")[index % 4]
 
 
 @styled
@@ -68,11 +56,11 @@ def show_flow(
     for (first, *rest), (network, flow) in zip(axes, flows.items(), strict=True):
         draw_image(first, image, "image")
         for ax, (layer, strength), note in zip(rest, flow.items(), notes[network], strict=False):
-            draw_map(ax, strength, layer, cmap=SEQUENTIAL, vmin=0, vmax=float(strength.max()))
+            draw_map(ax, strength, layer, cmap=ink.SEQUENTIAL, vmin=0, vmax=float(strength.max()))
             ax.set_xlabel(note, fontsize=8)
     name_rows(axes, flows)
     words = "bright: the place reacts strongly; each map has its own scale, from 0 to its largest"
-    fig.supxlabel(f"{words} value", fontsize=8, color=GREY)
+    fig.supxlabel(f"{words} value", fontsize=8, color=ink.GREY)
     return fig
 
 
@@ -94,7 +82,7 @@ def show_cue_task(image, answers, glyphs) -> Figure:
         "cells with the cue's glyph": picture,
     }
     fig, axes = figure(1, 3, size=(WIDTH * 1.2, 3.6), width_ratios=[1, 2, 2])
-    grid = {"color": BLUE, "linewidth": 1.2}
+    grid = {"color": ink.BLUE, "linewidth": 1.2}
     looks = {"color": "white", "linewidth": 8}, grid, grid
     for ax, (title, values), look in zip(axes[0], panels.items(), looks, strict=True):
         draw_map(ax, values, title, cmap="gray", vmin=-0.2, vmax=1.2)
@@ -116,7 +104,7 @@ def show_by_cell(accuracies: Mapping[str, np.ndarray]) -> Figure:
     fig, axes = figure(1, len(accuracies), size=(WIDTH * 1.2, 3.0))
     for ax, (title, values) in zip(axes[0], accuracies.items(), strict=True):
         percent = 100 * np.asarray(values)
-        mappable = draw_map(ax, percent, title, cmap=SEQUENTIAL, vmin=50, vmax=100)
+        mappable = draw_map(ax, percent, title, cmap=ink.SEQUENTIAL, vmin=50, vmax=100)
         frame(ax, -0.5, -0.5, 1, zorder=3)
         write(ax, 0, 0, "cue", fontsize=8)
     fig.colorbar(mappable, ax=axes, shrink=0.8, label="balanced accuracy (%), guessing: 50")
@@ -132,7 +120,7 @@ def show_fields(fields: Mapping[str, np.ndarray], sides: Sequence[int]) -> Figur
         fields: title -> (H, W), at most 1.
         sides: the receptive field of each in pixels; a side as large as the image draws no square.
     """
-    look = {"cmap": SEQUENTIAL, "norm": LogNorm(1e-3, 1)}
+    look = {"cmap": ink.SEQUENTIAL, "norm": LogNorm(1e-3, 1)}
     fig, axes = figure(1, len(fields), size=(WIDTH * 1.2, 2.6))
     for ax, (title, field), side in zip(axes[0], fields.items(), sides, strict=True):
         H, W = field.shape
@@ -183,13 +171,13 @@ def show_curves(
         if marks and name in marks:
             ax.axvline(marks[name], color=colour, linewidth=0.8, linestyle=line)
     if baseline:
-        ax.axhline(scale * baseline[0], color=GREY, linewidth=0.8, label=baseline[1])
+        ax.axhline(scale * baseline[0], color=ink.GREY, linewidth=0.8, label=baseline[1])
     if logx:
         ax.set_xscale("log")
     ax.xaxis.set(major_locator=FixedLocator(list(x)), minor_locator=NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.grid(axis="y", linewidth=0.4, color=LIGHT)
+    ax.grid(axis="y", linewidth=0.4, color=ink.LIGHT)
     fig.legend(loc="outside right upper")
     return fig
 
@@ -211,14 +199,14 @@ def show_disturbed(results: Mapping[str, Mapping[str, Sequence[float]]], guessin
             values = [100 * value for value in by_name[name]]
             ax.plot([min(values), max(values)], [y, y], color=colour, linewidth=1)
             ax.plot(np.mean(values), y, marker, color=colour, label=network if row == 0 else None)
-    ax.axvline(100 * guessing, color=GREY, linewidth=0.8)
+    ax.axvline(100 * guessing, color=ink.GREY, linewidth=0.8)
     place = 100 * guessing, len(names) - 0.4
-    look = {"color": GREY, "fontsize": 8}
+    look = {"color": ink.GREY, "fontsize": 8}
     ax.annotate("guessing", place, xytext=(3, 0), textcoords="offset points", **look)
     ax.set(yticks=range(len(names)), yticklabels=names, xlim=(0, 100))
     ax.set_xlabel("test accuracy (%)" + ", mean and range over seeds" * (len(values) > 1))
     ax.invert_yaxis()
-    ax.grid(axis="x", linewidth=0.4, color=LIGHT)
+    ax.grid(axis="x", linewidth=0.4, color=ink.LIGHT)
     fig.legend(loc="outside right upper")
     return fig
 
@@ -236,7 +224,7 @@ def show_likeness(
     """
     fig, axes = figure(1, len(tables), size=(WIDTH * 1.2, 3.8))
     for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
-        mappable = ax.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=1)
+        mappable = ax.imshow(table, cmap=ink.SEQUENTIAL, vmin=0, vmax=1)
         write_cells(ax, np.char.mod("%.1f", table), np.asarray(table) <= 0.6, fontsize=8)
         ax.set(title=title, xlabel="CNN: after block", ylabel="ViT: after block")
         ax.set_xticks(range(len(of_cnn)), of_cnn)
@@ -250,14 +238,14 @@ def show_likeness(
 def show_card(
     rows: Mapping[str, Mapping[str, float]],
     words: Sequence[str],
-    path: str | Path | None = None,
+    path: str | Path,
 ) -> CourseFigure:
     """Draw a card: a measurement a line, with a mark at the larger number, and words below.
 
     Args:
         rows: what was measured -> network -> value; at most 1: a share, else a whole number.
         words: lines below the table.
-        path: of a PNG file to write, too.
+        path: of the PNG file to write, too.
     """
     networks = list(next(iter(rows.values())))
     height = len(rows) + len(words) + 2
@@ -268,18 +256,17 @@ def show_card(
     for network, x in places.items():
         ax.text(x, 0.5, network, ha="right", va="center", weight="bold")
     for number, (what, values) in enumerate(rows.items(), start=1):
-        ax.axhline(number, color=LIGHT, linewidth=0.8)
+        ax.axhline(number, color=ink.LIGHT, linewidth=0.8)
         ax.text(0, number + 0.5, f"{number}  {what}", va="center")
         for network, value in values.items():
             is_ahead = value == max(values.values()) > min(values.values())
             shown = f"{value:.1%}" if value <= 1 else f"{value:,.0f}"
-            look = {"weight": "bold", "color": GOOD} if is_ahead else {}
+            look = {"weight": "bold", "color": ink.GOOD} if is_ahead else {}
             mark = " ◀" if is_ahead else ""
             ax.text(places[network], number + 0.5, shown, ha="right", va="center", **look)
             ax.text(places[network], number + 0.5, mark, va="center", fontsize=8, **look)
-    ax.axhline(len(rows) + 1, color=GREY, linewidth=0.8)
+    ax.axhline(len(rows) + 1, color=ink.GREY, linewidth=0.8)
     for line, text in enumerate(words, start=len(rows) + 1):
         ax.text(0, line + 0.6, text, va="center")
-    if path is not None:
-        write_whole(Path(path), fig.png(2 * DPI))
+    write_whole(Path(path), fig.png(2 * DPI))
     return fig

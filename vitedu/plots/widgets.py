@@ -12,6 +12,7 @@ import torch
 from matplotlib import colormaps
 from matplotlib.colors import ListedColormap, LogNorm
 
+from vitedu.plots import ink
 from vitedu.plots.explorer import (
     HEIGHT,
     PICTURE,
@@ -24,20 +25,9 @@ from vitedu.plots.explorer import (
 )
 from vitedu.plots.parts import draw_image, draw_map, uniform_bar
 from vitedu.plots.patches import cut, draw_grid
-from vitedu.plots.style import (
-    BLACK,
-    BLUE,
-    DIVERGING,
-    GREY,
-    LIGHT,
-    ORANGE,
-    SEQUENTIAL,
-    SKY,
-    WIDTH,
-    to_picture,
-)
+from vitedu.plots.style import WIDTH, to_picture
 
-SHADES = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
+SHADES = (ink.BLUE, ink.SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 
 def position(k: int, columns: int) -> str:
@@ -69,8 +59,8 @@ def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explore
         values.set_xlabel("place in the row: red, green, blue" if C == 3 else "place in the row")
         move_frame = moving_frame(picture, W // P, P, linewidth=3)
         tile = draw_image(close, tiles[0], "one patch")
-        mark = matrix.axhline(0, color=ORANGE, linewidth=2)
-        (line,) = values.plot(sequence[0], color=BLUE, linewidth=0.8)
+        mark = matrix.axhline(0, color=ink.ORANGE, linewidth=2)
+        (line,) = values.plot(sequence[0], color=ink.BLUE, linewidth=0.8)
 
         def move(k):
             tile.set_data(to_picture(tiles[k]))
@@ -107,7 +97,7 @@ def draw_attention_from(
     relative = (weights * weights.shape[-1]).unflatten(-1, grid_size).numpy(force=True)
     fig, move_frame = image_to_click(image, grid_size, titles[0])
     ax = fig.add_axes((0.47, *PICTURE[1:]))
-    look = {"cmap": SEQUENTIAL, "norm": LogNorm(0.1, 30)}
+    look = {"cmap": ink.SEQUENTIAL, "norm": LogNorm(0.1, 30)}
     attention_map = draw_map(ax, np.ones(grid_size), titles[1], **look)
     place = fig.add_axes((0.87, PICTURE[1], 0.02, PICTURE[3]))
     uniform_bar(fig, attention_map, f"{titles[2]} / uniform", cax=place)
@@ -207,12 +197,13 @@ def explore_inside(
             rows[..., :gw] = patches.reshape(L, nh, gh * gw, gh, gw).transpose(2, 0, 3, 1, 4)
             rows = rows.reshape(gh * gw, L, gh, -1)[..., :-1]  # a column of paper between heads
             # coloured once, not at every click
-            colours = colormaps[SEQUENTIAL](scale(rows.ravel()), bytes=True)
+            colours = colormaps[ink.SEQUENTIAL](scale(rows.ravel()), bytes=True)
             colours = colours.reshape(*rows.shape, 4)
             for layer in range(L):
                 low = top - (layer + 1) * row
                 ax = fig.add_axes((start, low + 0.24 * row, *size))
-                picture = draw_map(ax, rows[0, layer], cmap=SEQUENTIAL, norm=scale, aspect="auto")
+                look = {"cmap": ink.SEQUENTIAL, "norm": scale, "aspect": "auto"}
+                picture = draw_map(ax, rows[0, layer], **look)
                 maps.append((picture, colours[:, layer]))
                 below = fig.add_axes((start, low, block, 0.22 * row))
                 below.axis("off")
@@ -255,11 +246,11 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
         after = (3 - is_seen.sum(dim=0)).unflatten(-1, grid_size).numpy()  # (N, gh, gw), 0: one
         fig, left = explorer_figure("click a token")
         right = fig.add_axes((0.56, PICTURE[1] + 0.12, 0.42, PICTURE[3] - 0.12))
-        edges = {"edgecolors": GREY, "linewidth": 0.4}
+        edges = {"edgecolors": ink.GREY, "linewidth": 0.4}
         cells = left.pcolormesh(after[0], cmap=colours, vmin=0, vmax=3, **edges)
         left.invert_yaxis()
         move_frame = moving_frame(left, grid_size[1], corner=0)
-        bars = right.barh(names, counts[0], color=SHADES[:3], edgecolor=BLACK, linewidth=0.8)
+        bars = right.barh(names, counts[0], color=SHADES[:3], edgecolor=ink.BLACK, linewidth=0.8)
         right.invert_yaxis()
         right.set(xlim=(0, N), xlabel=f"tokens seen, of {N}")
         right.set_title("seen after (colours as on the left; white: not yet)", fontsize=9)
@@ -339,7 +330,7 @@ def draw_similarity(image, tables: Mapping[str, Any], grid_size: tuple[int, int]
     maps = []
     for number, name in enumerate(tables):
         ax = fig.add_axes((start + number * (side + 0.01), 0.2, side, height))
-        maps.append(draw_map(ax, np.zeros(grid_size), name, cmap=DIVERGING, vmin=-1, vmax=1))
+        maps.append(draw_map(ax, np.zeros(grid_size), name, cmap=ink.DIVERGING, vmin=-1, vmax=1))
     place = fig.add_axes((0.94, 0.2, 0.012, height))
     fig.colorbar(maps[-1], cax=place)
     place.tick_params(labelsize=7, pad=1)
@@ -433,10 +424,10 @@ def explore_softmax(
         table, title = (nats.reshape(size), np.reshape(words, size)), "entropy (nats); click a cell"
         fig, move_frame = table_to_click(*table, title, np.log(len(keys)))
         ax = fig.add_axes((0.48, 0.2, 0.5, 0.69))
-        bars = ax.bar(keys, [0.0] * len(keys), color=BLUE)
+        bars = ax.bar(keys, [0.0] * len(keys), color=ink.BLUE)
         below = {"ha": "center", "fontsize": 8, "transform": ax.get_xaxis_transform()}
         numbers = [ax.text(key, -0.055, "", **below) for key in keys]
-        ax.axhline(1 / len(keys), color=GREY, linestyle=":", zorder=0)
+        ax.axhline(1 / len(keys), color=ink.GREY, linestyle=":", zorder=0)
         ax.set(title="weights of the keys; dotted: uniform", ylim=(0, 1), ylabel="weight")
         ax.set_xticks([])
         ax.set_xlabel("score of each key, divided by the temperature", labelpad=16)
@@ -484,11 +475,11 @@ def explore_schedule(
         table = np.reshape(means, size), np.reshape(words, size)
         fig, move_frame = table_to_click(*table, title, means.max())
         ax = fig.add_axes((0.5, 0.16, 0.48, 0.73))
-        (line,) = ax.plot(rates[length][0], color=BLUE)
+        (line,) = ax.plot(rates[length][0], color=ink.BLUE)
         ax.set(xlabel="step", ylabel="learning rate used", title="the schedule")
         ax.set(xlim=(0, length - 1), ylim=(0, 1.05 * highest))
         for warmup in warmups[1:]:
-            ax.axvline(warmup - 1, color=LIGHT, zorder=0)
+            ax.axvline(warmup - 1, color=ink.LIGHT, zorder=0)
 
         def move(k):
             line.set_ydata(rates[length][k])
