@@ -92,7 +92,10 @@ def load_pretrained(
     has_head = isinstance(model.head, nn.Linear)
     if num_classes is not None and not (has_head and num_classes == model.config.num_classes):
         model.config = replace(model.config, num_classes=num_classes)
-        model.head = _new_head(model.config.embed_dim, num_classes)
+        # of zeros: every class is as probable as any other until it has been trained
+        model.head = nn.utils.skip_init(nn.Linear, model.config.embed_dim, num_classes)
+        nn.init.zeros_(model.head.weight)
+        nn.init.zeros_(model.head.bias)
     return model.eval()
 
 
@@ -167,14 +170,6 @@ def build_shipped(description: dict) -> Any:
     if not description["shipped"]["labels"]:
         model.register_module("head", nn.Identity())
     return model
-
-
-def _new_head(embed_dim: int, num_classes: int) -> nn.Linear:
-    """Make a head of zeros: every class is as probable as any other until it has been trained."""
-    head = nn.utils.skip_init(nn.Linear, embed_dim, num_classes)
-    nn.init.zeros_(head.weight)
-    nn.init.zeros_(head.bias)
-    return head
 
 
 def _load_torchvision(

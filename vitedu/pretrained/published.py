@@ -10,7 +10,6 @@ torchvision's SWAG weights, for one, are for non-commercial use only.
 """
 
 import difflib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -64,8 +63,6 @@ class Preprocessing:
     """
 
     image_size: int  # S, pixels: the square in the middle that the model sees
-    resize_size: int  # pixels of the picture's shorter side before that square is cut out
-    interpolation: str  # of the resizing
     mean: tuple[float, ...]  # (3,) subtracted, on a scale of 0 to 1
     std: tuple[float, ...]  # (3,) then divided by
     class_names: tuple[str, ...] | None  # in the order of the logits; None where none are published
@@ -87,8 +84,8 @@ def preprocessing(
 
     Example:
         >>> prepare = preprocessing("vit_b_16")
-        >>> prepare.image_size, prepare.resize_size, prepare.mean, prepare.class_names[0]
-        (224, 256, (0.485, 0.456, 0.406), 'tench')
+        >>> prepare.image_size, prepare.mean, prepare.class_names[0]
+        (224, (0.485, 0.456, 0.406), 'tench')
     """
     if name.endswith(SHIPPED):
         description, _ = read_shipped(name)
@@ -99,7 +96,7 @@ def preprocessing(
         def prepare(image):
             return normalize(torch.tensor(to_square(image, side)).permute(2, 0, 1), data)
 
-        return Preprocessing(side, side, "bicubic", mean, std, names, prepare)
+        return Preprocessing(side, mean, std, names, prepare)
     if library_of(name, source) == "torchvision":
         entry = torchvision_entry(name)
         transform = entry.transforms()
@@ -109,8 +106,6 @@ def preprocessing(
             transform.crop_size = [image_size]
         return Preprocessing(
             image_size=transform.crop_size[0],
-            resize_size=transform.resize_size[0],
-            interpolation=transform.interpolation.value,
             mean=tuple(transform.mean),
             std=tuple(transform.std),
             class_names=tuple(entry.meta["categories"]),
@@ -125,8 +120,6 @@ def preprocessing(
     subset = infer_imagenet_subset(published)
     return Preprocessing(
         image_size=config["input_size"][-1],
-        resize_size=math.floor(config["input_size"][-1] / config["crop_pct"]),
-        interpolation=config["interpolation"],
         mean=tuple(config["mean"]),
         std=tuple(config["std"]),
         class_names=tuple(ImageNetInfo(subset).label_descriptions()) if subset else None,
