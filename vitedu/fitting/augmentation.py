@@ -209,21 +209,9 @@ def autocontrast(images, amount):
     return images + amount.abs() * (stretched - images)
 
 
-OPERATIONS = (
-    turn,
-    shear_x,
-    shear_y,
-    shift_x,
-    shift_y,
-    zoom,
-    brightness,
-    contrast,
-    saturation,
-    sharpness,
-    posterise,
-    solarise,
-    autocontrast,
-)
+SHAPE_OPERATIONS = (turn, shear_x, shear_y, shift_x, shift_y, zoom)
+COLOUR_OPERATIONS = (brightness, contrast, saturation, sharpness, posterise, solarise, autocontrast)
+OPERATIONS = SHAPE_OPERATIONS + COLOUR_OPERATIONS
 
 
 # --- mixing -------------------------------------------------------------------------------------

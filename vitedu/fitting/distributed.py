@@ -55,19 +55,15 @@ class Processes:
         return -(-(batch_size - self.rank) // self.count) if batch_size > self.rank else 0
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """Return what to call for a model, so that gradients are the mean over processes."""
+        """Return what to call for a model, so that gradients are the mean over processes.
+
+        All of them get the weights and buffers of rank 0.
+        """
         if self.count == 1:
             return model
         # said of a class token, whose gradient is one row: a matter of a hundred numbers
         warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
         return nn.parallel.DistributedDataParallel(model)
-
-    def broadcast_model(self, model: nn.Module) -> None:
-        """Give every process the weights and buffers of rank 0."""
-        if self.count > 1:
-            for tensor in model.state_dict().values():
-                if tensor.numel():
-                    distributed.broadcast(tensor, 0)
 
     def sum_over_processes(self, *tensors: torch.Tensor) -> None:
         """Replace each tensor by its sum over all processes."""
