@@ -18,7 +18,6 @@ from vitedu.bench.experiments import (
     robustness,
     table,
     train_and_measure,
-    train_to_end,
 )
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
@@ -222,8 +221,8 @@ def test_training_to_the_end_measures_on_so_many_validation_images():
     data = load_data("shapes", limit=100, held_out=100)
     for count, asked in ((30, 60), (None, 200)):
         model = Counted(3 * 32 * 32, 10)
-        history = train_to_end(model, data, TrainConfig(epochs=2), validation_images=count)
-        assert (len(history.rows), model.asked) == (2, asked)
+        found = train_and_measure(model, data, TrainConfig(epochs=2), "train_accuracies", count)
+        assert (len(found["train_accuracies"]), model.asked) == (2, asked)
 
 
 def test_results_are_those_that_are_wanted():
@@ -244,7 +243,7 @@ def test_a_stopped_run_becomes_no_row(monkeypatch):
     monkeypatch.setattr(Counted, "forward", stop)
     data = load_data("shapes", limit=100, held_out=100)
     with pytest.raises(KeyboardInterrupt):
-        train_to_end(Counted(3 * 32 * 32, 10), data, TrainConfig())
+        train_and_measure(Counted(3 * 32 * 32, 10), data, TrainConfig())
 
 
 def test_command_lists_experiments_and_runs_one(calls, tmp_path, capsys, monkeypatch):
