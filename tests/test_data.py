@@ -17,7 +17,7 @@ from PIL import Image
 
 from vitedu.__main__ import main
 from vitedu.data import cifar10, packing
-from vitedu.data.image_folder import decode, find_images
+from vitedu.data.image_folder import find_images, read_photo, to_square
 from vitedu.data.loading import Data, channel_statistics, load_data, split_rows, stratified_order
 from vitedu.data.shapes import SHAPES, draw_shapes
 
@@ -472,6 +472,11 @@ def test_folder_of_unequal_images_is_cropped_to_the_default(tmp_path):
     save_image(folder / "a" / "wide.jpg", size=(90, 40))
     assert load_data(folder).image_size == 32
     assert load_data(folder, image_size=20).image_size == 20
+
+
+def decode(path, image_size):
+    """Read one image as a square."""
+    return read_photo(path, lambda photo: to_square(photo, image_size))
 
 
 def test_decode_crops_around_the_middle(tmp_path):

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from PIL import Image, ImageOps
 
 from vitedu.progressbar import ProgressBar
 
@@ -88,7 +89,8 @@ def read_images(paths: list[str], image_size: int | None) -> tuple[np.ndarray, n
     def decode_slice(start: int) -> int:
         for index in range(start, min(start + 64, len(paths))):
             try:
-                images[index] = decode(paths[index], image_size).transpose(2, 0, 1)
+                with Image.open(paths[index]) as file:
+                    images[index] = to_square(file, image_size).transpose(2, 0, 1)
                 readable[index] = True
             except Exception:  # decoders fail in many ways on a damaged file
                 continue
@@ -161,8 +163,6 @@ def _some(names: list[str], most: int = 3) -> str:
 
 
 def _common_size(paths: list[str]) -> int | None:
-    from PIL import Image
-
     sizes = set()
     for path in paths[:: max(1, len(paths) // 64)]:
         try:
@@ -176,18 +176,8 @@ def _common_size(paths: list[str]) -> int | None:
     return width if width == height <= LARGEST_COMMON_SIZE else None
 
 
-def decode(path: str | Path, image_size: int) -> np.ndarray:
-    """Read one image as (S, S, 3) uint8: upright, white where transparent, cropped to a square."""
-    from PIL import Image
-
-    with Image.open(path) as file:
-        return to_square(file, image_size)
-
-
 def to_square(image, image_size: int) -> np.ndarray:
-    """Give an opened PIL image as ``decode`` does."""
-    from PIL import Image, ImageOps
-
+    """Give an opened PIL image (S, S, 3) uint8: upright, white where transparent, cropped."""
     size = (image_size, image_size)
     image.draft("RGB", size)  # lets JPEG decode large pictures small
     return np.asarray(ImageOps.fit(upright_rgb(image), size, Image.Resampling.BICUBIC))
@@ -195,8 +185,6 @@ def to_square(image, image_size: int) -> np.ndarray:
 
 def read_photo(path: str | Path, prepare: Callable):
     """Open a user's image file and prepare it; a ValueError of one line says what is wrong."""
-    from PIL import Image
-
     if not Path(path).is_file():
         raise ValueError(f"there is no image at {path}.")
     try:
@@ -215,8 +203,6 @@ def read_photo(path: str | Path, prepare: Callable):
 
 def upright_rgb(image):
     """Turn a PIL image as its camera was held; give it in RGB, on white where transparent."""
-    from PIL import Image, ImageOps
-
     if image.mode.startswith("I"):  # 16 bits, which some versions of Pillow open as 32
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     image = ImageOps.exif_transpose(image)

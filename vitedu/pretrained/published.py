@@ -18,24 +18,18 @@ import torch
 from vitedu.data.image_folder import to_square, upright_rgb
 from vitedu.pretrained.reading import SHIPPED, normalize, read_shipped, shipped_models
 
-SOURCES = ("auto", "torchvision", "timm")
 
-
-def library_of(name: str, source: str = "auto") -> str:
+def library_of(name: str) -> str:
     """Say which library a name belongs to, ``"torchvision"`` or ``"timm"``.
 
     Raises:
-        ValueError: neither, or not the one that was asked for; the message names choices.
+        ValueError: neither; the message names choices.
     """
-    if source not in SOURCES:
-        raise ValueError(f"source must be one of {', '.join(SOURCES)} (got {source!r}).")
     from torchvision.models import list_models
 
     architecture, names = name.partition(".")[0], list_models(include="vit_*")
-    if source != "timm" and architecture in names:
+    if architecture in names:
         return "torchvision"
-    if source == "torchvision":
-        raise ValueError(f"torchvision has no {name!r}. Choices: {', '.join(names)}.")
     try:
         import timm
     except ModuleNotFoundError:
@@ -73,13 +67,11 @@ class Preprocessing:
         return self.transform(upright_rgb(image))
 
 
-def preprocessing(
-    name: str, *, source: str = "auto", image_size: int | None = None
-) -> Preprocessing:
+def preprocessing(name: str, *, image_size: int | None = None) -> Preprocessing:
     """Look up how pictures must be prepared for published weights; nothing is downloaded.
 
     Args:
-        name, source: as for ``load_pretrained``.
+        name: as for ``load_pretrained``.
         image_size: where the model was loaded for another size; the resizing keeps its proportion.
 
     Example:
@@ -97,7 +89,7 @@ def preprocessing(
             return normalize(torch.tensor(to_square(image, side)).permute(2, 0, 1), data)
 
         return Preprocessing(side, mean, std, names, prepare)
-    if library_of(name, source) == "torchvision":
+    if library_of(name) == "torchvision":
         entry = torchvision_entry(name)
         transform = entry.transforms()
         if image_size is not None:

@@ -5,8 +5,7 @@ The lines that notebooks show lie beside it as ``<name>.jsonl``; ``measured(name
 stands what experiments share: images, training with ``fit`` and measuring, and runs of all arms,
 each a line of JSON. A run that was stopped goes on: what stands in the file is not run again.
 
-Every line names its data, or a line ``{"data": "shapes"}`` above does. A module that runs on other
-data than ``DATA`` has a ``DATA`` of its own.
+Every line names its data. A module that runs on other data than ``DATA`` has a ``DATA`` of its own.
 """
 
 import importlib
@@ -202,23 +201,15 @@ def complete(
 def read(path: Path, arms: Arms) -> Iterator[Measurement]:
     """Give the measurements of a file, none if there is no file.
 
-    A ValueError names a line that is none, that does not say its data, or of an arm that has other
-    settings by now.
+    A ValueError names a line that is none, or of an arm that has other settings by now.
     """
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    common: dict = {}
     for number, line in enumerate(lines, start=1):
         place = f"{path}, line {number}"
         try:
-            fields = json.loads(line)
-            if set(fields) == {"data"}:
-                common = fields  # of the lines below
-                continue
-            row = Measurement(**{"data": "", **common, **fields})
+            row = Measurement(**json.loads(line))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place} is no measurement: {error}") from None
-        if not row.data:
-            raise ValueError(f'{place} does not name its data. Put {{"data": "shapes"}} above it.')
         if row.arm not in arms:
             raise ValueError(f"{place}: no arm named {row.arm!r}. Choices: {'; '.join(arms)}.")
         if row.settings != arms[row.arm]:
