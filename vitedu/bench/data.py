@@ -40,16 +40,11 @@ def our_batches(
         yield x, y if targets is None else targets
 
 
-class Batch:
+def make_batch(samples: list, transform: Callable, mix: Callable | None):
     """Transform images one by one, put them together, then mix; workers may need to pickle it."""
-
-    def __init__(self, transform: Callable, mix: Callable | None):
-        self.transform, self.mix = transform, mix
-
-    def __call__(self, samples: list) -> tuple[torch.Tensor, torch.Tensor]:
-        done = [(self.transform(image), label) for image, label in samples]
-        batch = torch.utils.data.default_collate(done)
-        return self.mix(*batch) if self.mix else batch
+    done = [(transform(image), label) for image, label in samples]
+    batch = torch.utils.data.default_collate(done)
+    return mix(*batch) if mix else batch
 
 
 def torchvision_loader(
@@ -61,7 +56,8 @@ def torchvision_loader(
     steps = [v2.RandomCrop(images.shape[-2:], padding=4, padding_mode="reflect")]
     steps += [v2.RandomHorizontalFlip(), *([v2.TrivialAugmentWide()] if policy else [])]
     steps += [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
-    together = Batch(v2.Compose(steps), v2.CutMix(num_classes=NUM_CLASSES) if policy else None)
+    mix = v2.CutMix(num_classes=NUM_CLASSES) if policy else None
+    together = partial(make_batch, transform=v2.Compose(steps), mix=mix)
     options: Any = {"num_workers": workers, "persistent_workers": workers > 0, "drop_last": True}
     data = torch.utils.data.TensorDataset(images, labels)
     return torch.utils.data.DataLoader(data, batch, shuffle=True, collate_fn=together, **options)

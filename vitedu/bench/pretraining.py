@@ -147,9 +147,8 @@ class Masked(nn.Module):
         """Give the price of guesses about uint8 images (B, 3, S, S), each patch normalised."""
         images = normalize(random_crop_flip(images, 4, draws))
         target = patchify(images, 4)
-        target = (target - target.mean(dim=-1, keepdim=True)) / (target.std(dim=-1) + 0.1)[
-            ..., None
-        ]
+        spread = target.std(dim=-1, keepdim=True) + 0.1
+        target = (target - target.mean(dim=-1, keepdim=True)) / spread
         noise = torch.rand(target.shape[:2], generator=draws, device=draws.device)
         prediction, mask = self.model(images, RATIO, noise)
         return masked_patch_loss(prediction.float(), target, mask)

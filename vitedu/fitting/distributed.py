@@ -73,7 +73,8 @@ class Processes:
 
     def check_agreement(self, number: int, meaning: str) -> None:
         """Raise a ValueError if processes see different numbers, such as on disks of their own."""
-        total = torch.tensor([float(number)], device=current_device())
+        is_nccl = self.count > 1 and distributed.get_backend() == "nccl"
+        total = torch.tensor([float(number)], device="cuda" if is_nccl else "cpu")
         self.sum_over_processes(total)
         if total.item() != number * self.count:
             raise ValueError(
@@ -91,12 +92,6 @@ class Processes:
         finally:  # after an error too: the others meet it themselves and end in the same way
             if self.count > 1 and not self.rank:
                 distributed.barrier()
-
-
-def current_device() -> str:
-    """Return where tensors must lie that processes exchange."""
-    is_nccl = distributed.is_initialized() and distributed.get_backend() == "nccl"
-    return "cuda" if is_nccl else "cpu"
 
 
 def rank_and_count() -> tuple[int, int]:

@@ -203,15 +203,11 @@ class Run:
         order = torch.randperm(len(self.labels), generator=self.generator, device=device)
         losses = torch.zeros(self.steps, device=device)  # of each step, times its images
         correct = torch.zeros((), dtype=torch.int64, device=device)
-        lrs = []
+        lrs, schedule = [], (self.total_steps, self.warmup_steps, config.lr, config.final_lr)
         started = time.perf_counter()
         for step, batch in enumerate(order.split(config.batch_size)):
             step_of_run = epoch * self.steps + step
-            lrs.append(
-                warmup_cosine(
-                    step_of_run, self.total_steps, self.warmup_steps, config.lr, config.final_lr
-                )
-            )
+            lrs.append(warmup_cosine(step_of_run, *schedule))
             loss, hits = self.step(batch, lrs[-1], step_of_run)
             losses[step] = loss * processes.share_size(len(batch))
             correct += hits
