@@ -9,13 +9,14 @@ random operation for every image and CutMix for every batch.
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from statistics import median
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from vitedu.fitting.augmentation import augment
 from vitedu.fitting.config import TrainConfig
-from vitedu.fitting.evaluating import Statistics, scaling
+from vitedu.fitting.evaluating import scaling
 from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread
 
 NUM_CLASSES = 10
@@ -32,7 +33,7 @@ def our_batches(
     """
     share = float(policy)
     config = TrainConfig(policy_share=share, policy_strength=1.0, cutmix_share=share)
-    scales = scaling(Statistics(torch.tensor(MEAN), torch.tensor(STD)), images.device)
+    scales = scaling(SimpleNamespace(mean=MEAN, std=STD), images.device)
     order = torch.randperm(len(images), generator=generator, device=generator.device)
     for chosen in order.to(images.device).split(batch)[: len(images) // batch]:
         y = labels[chosen]
