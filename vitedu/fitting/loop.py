@@ -203,7 +203,8 @@ class Run:
         order = torch.randperm(len(self.labels), generator=self.generator, device=device)
         losses = torch.zeros(self.steps, device=device)  # of each step, times its images
         correct = torch.zeros((), dtype=torch.int64, device=device)
-        lrs, schedule = [], (self.total_steps, self.warmup_steps, config.lr, config.final_lr)
+        lrs = []
+        schedule = self.total_steps, self.warmup_steps, config.lr, config.final_lr
         started = time.perf_counter()
         for step, batch in enumerate(order.split(config.batch_size)):
             step_of_run = epoch * self.steps + step

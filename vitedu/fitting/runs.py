@@ -192,7 +192,7 @@ def main_train(
     if description is None:
         data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
         # what can be refused is refused before the data, which may take long
-        configure = model_file.configure if model_file else partial(preset, preset_name)
+        configure: Callable = model_file.configure if model_file else partial(preset, preset_name)
         configure(**model_options)
         of_file = thread_recipe(epochs=10, precision="float32")
         config = replace(of_file if model_file else recipe(preset_name), **changes)

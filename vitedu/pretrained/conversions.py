@@ -150,7 +150,7 @@ def from_timm(model: Any) -> VisionTransformer:
     }
     others = _differences(model, num_heads)
     if len(mlps) != 1 or mlps - TIMM_MLPS.keys():
-        others.append(f"MLPs that differ, or are none of {', '.join(TIMM_MLPS.values())}: {mlps}")
+        others.append(f"MLPs that differ, or are none of {', '.join(TIMM_MLPS.values())}")
     if pool not in ("token", "avg"):
         others.append(f"pooling by {pool!r} (global_pool='token')")
     if pool == "avg" and has_token:
