@@ -43,12 +43,7 @@ from vitedu.vit_and_cnn import ResNet
 CNN, MASKED, DINO = "cnn_tiny_32", "vit_pico_masked_patch4_32", "vit_pico_dino_patch4_32"
 # of vit_tiny_patch4_32 as it is shipped, but for the optimizer: Muon is for matrices
 CNN_RECIPE = TrainConfig(
-    epochs=40,
-    lr=2e-3,
-    label_smoothing=0.1,
-    policy_share=0.5,
-    cutmix_share=0.5,
-    clean_epochs=5,
+    epochs=40, lr=2e-3, label_smoothing=0.1, policy_share=0.5, cutmix_share=0.5, clean_epochs=5
 )
 LABEL_FREE = TrainConfig(optimizer="muon", lr=3e-3, batch_size=256, weight_decay=0.05)
 EPOCHS = {CNN: 40, MASKED: 100, DINO: 60}

@@ -225,11 +225,7 @@ def _ratio(hidden: int, embed_dim: int) -> float:
 
 
 def _assemble(
-    library: str,
-    config: ViTConfig,
-    tensors: dict[str, torch.Tensor],
-    training: bool,
-    changes: dict,
+    library: str, config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool, changes: dict
 ) -> VisionTransformer:
     """Build our model around copies of the tensors; a bias that is missing there is zero here."""
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
