@@ -106,9 +106,7 @@ def name_images(
 ) -> int:
     """Name the most probable classes of each image; without a name, by the best shipped model."""
     records = reading.shipped_models()
-    name = name or next((each for each in records if "unlike" in records[each]), None)
-    if not name:
-        raise ValueError("no trained model comes along; give --checkpoint or --pretrained.")
+    name = name or next(each for each in records if "unlike" in records[each])
     if top < 1:
         raise ValueError(f"top must be at least 1 (got {top}).")
     if "unlike" not in records.get(name, {"unlike": None}):

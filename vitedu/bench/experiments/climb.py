@@ -89,17 +89,14 @@ def largest_gain(rows: Sequence[Measurement]) -> str:
 
 
 def traced_moment(rows: Sequence[Measurement], data: Data) -> dict[str, Any]:
-    """Give the end of the traced run as ``plots.training.show_moment`` takes it, {} without it."""
-    for row in rows:
-        if (row.arm, row.seed) == TRACED:
-            found, names = row.results, data.class_names
-            count = len(found["losses"])
-            return {
-                "losses": found["losses"],
-                "validation": [(count, found["validation_loss"])],
-                "steps": count,
-                "images": data.validation.images[:16],
-                "truth": [names[k] for k in data.validation.labels[:16]],
-                "answers": [names[k] for k in found["answers"]],
-            }
-    return {}
+    """Give the end of the traced run as ``plots.training.show_moment`` takes it."""
+    found = next(row.results for row in rows if (row.arm, row.seed) == TRACED)
+    names, count = data.class_names, len(found["losses"])
+    return {
+        "losses": found["losses"],
+        "validation": [(count, found["validation_loss"])],
+        "steps": count,
+        "images": data.validation.images[:16],
+        "truth": [names[k] for k in data.validation.labels[:16]],
+        "answers": [names[k] for k in found["answers"]],
+    }
