@@ -276,4 +276,4 @@ def _differences(model: nn.Module, num_heads: set[int]) -> list[str]:
 
 def _places(names: Iterable[str]) -> str:
     """Write names of parts, those of all blocks as one."""
-    return ", ".join(dict.fromkeys(re.sub(r"\d+", "*", name) for name in names))
+    return ", ".join(dict.fromkeys(re.sub(r"(?<=[._])\d+", "*", name) for name in names))
