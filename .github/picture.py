@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from vitedu.bench.gallery import draw_front
+from vitedu.bench.front import draw_front
 
 path = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).with_name("picture.png")
 path.write_bytes(draw_front().png(110))  # dots an inch: 880 pixels wide, light enough for a page

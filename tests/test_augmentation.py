@@ -6,7 +6,6 @@ import torch.nn.functional as F
 
 from vitedu.fitting.augmentation import (
     OPERATIONS,
-    Draws,
     random_boxes,
     random_erasing,
     random_mix,
@@ -83,7 +82,7 @@ def test_mixing_draws_for_each_image():
 def test_boxes_cover_the_area_where_no_edge_cuts_them():
     """A box has the sides that its area asks for, and its centre is uniform."""
     area = torch.full((4000,), 0.25)
-    boxes = random_boxes(area, 16, 16, Draws(seeded(), torch.device("cpu")))
+    boxes = random_boxes(area, 16, 16, seeded())
     covered = boxes.float().mean(dim=(1, 2))
     assert covered.max() == 0.25
     assert covered.mean() == pytest.approx(0.25 * 0.875**2, abs=0.005)  # what the edges leave

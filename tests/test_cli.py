@@ -11,11 +11,9 @@ from nbformat.v4 import new_code_cell, new_notebook
 from sound_notebook import build
 
 from vitedu.__main__ import build_parser, main
-from vitedu.bench import gallery
 from vitedu.commands.students import JSON_HELP
 from vitedu.course import results, tour
 from vitedu.exercises import EXERCISES, find, in_notebook
-from vitedu.plots import style
 
 COMMANDS = next(
     action.choices
@@ -296,9 +294,8 @@ def test_check_refuses_a_notebook_of_something_else(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_tour_stores_runs_and_says_which_notebook_failed(tmp_path, capsys, monkeypatch):
+def test_tour_stores_runs_and_says_which_notebook_failed(tmp_path, capsys):
     """A sound notebook passes, and the next one's table shows it; one that raises has status 1."""
-    monkeypatch.setattr(gallery, "PICTURES", {"one": lambda: [style.panel()[0]]})
     good, bad = tmp_path / "good", tmp_path / "bad"
     table = new_notebook(cells=[new_code_cell("from vitedu import progress\nprogress()")])
     for path, notebook in {
@@ -311,7 +308,7 @@ def test_tour_stores_runs_and_says_which_notebook_failed(tmp_path, capsys, monke
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(notebook))
     assert main(["tour", str(good), "--out", str(good / "out")]) == 0
-    assert (good / "figures.png").is_file() and (good / "gallery.png").is_file()
+    assert (good / "figures.png").is_file()
     out = capsys.readouterr().out
     assert re.search(r"^01_patches +3 +\d+\.\d  1 of 1 exercises passed$", out, re.M)
     assert main(["tour", str(bad), "--out", str(bad / "out")]) == 1

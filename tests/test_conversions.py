@@ -201,42 +201,42 @@ LAYER_1, EPS = "encoder.layers.encoder_layer_1", partial(nn.LayerNorm, eps=1e-5)
 STEM = [ConvStemConfig(8, 3, 2)] * 3
 # what is wrong -> options of a model, or a part and what takes its place; words of the refusal
 REFUSED_BY_TORCHVISION = {
-    "stem": (dict(conv_stem_configs=STEM), "conv stem.*conv_stem_configs=None"),
-    "pre_logits": (dict(representation_size=6), "pre_logits.*representation_size=None"),
-    "eps": (dict(norm_layer=EPS), "eps=1e-05, ours is 1e-06 .norm_layer=partial"),
-    "norm": (dict(norm_layer=nn.Identity), "norm of type Identity"),
+    "stem": (dict(conv_stem_configs=STEM), "Conv2dNormActivation at conv_proj"),
+    "pre_logits": (dict(representation_size=6), "Tanh.. at heads.act"),
+    "eps": ((f"{LAYER_1}.ln_1", EPS(12)), "norms with eps .1e-06, 1e-05."),
+    "norm": (dict(norm_layer=nn.Identity), "norms with eps \\[\\]"),
     "depth": (dict(depth=0), "blocks with \\[\\] heads"),
     "head": (("heads.head", nn.Identity()), "not one linear layer .set model.heads"),
-    "act": ((f"{LAYER_1}.mlp.1", nn.ReLU()), "activation ReLU.*act_layer"),
+    "act": ((f"{LAYER_1}.mlp.1", nn.ReLU()), "ReLU.. at encoder.layers.encoder_layer_[*].mlp"),
     "overlap": (("conv_proj", nn.Conv2d(3, 12, 9, 8, 1)), "not side by side"),
-    "extra": (("extra", nn.Linear(2, 2)), "other parameters.*extra.weight"),
+    "extra": (("extra", nn.Linear(2, 2)), "parameters of other names.*extra.weight"),
 }
 AVERAGE, POOLS = dict(global_pool="avg", fc_norm=False), dict(global_pool="max", fc_norm=False)
 PARALLEL = timm.models.vision_transformer.ParallelScalingBlock
 ALONE = dict(reg_tokens=2, class_token=False, **AVERAGE)
 REFUSED_BY_TIMM = {
-    "fc_norm": (dict(fc_norm=True), "fc_norm.*fc_norm=False"),
-    "final_norm": (dict(final_norm=False), "last norm .final_norm=True"),
-    "positions": (dict(pos_embed="none"), "without learned positions .pos_embed='learn'"),
-    "qk_norm": (dict(qk_norm=True), "QK-norm .qk_norm=False"),
-    "attn_norm": (dict(scale_attn_norm=True), "inside attention.*scale_attn_norm=False"),
-    "mlp_norm": (dict(scale_mlp_norm=True), "inside attention or MLP.*scale_mlp_norm=False"),
-    "embed_norm": (dict(embed_norm_layer="layernorm"), "inside the patch embedding"),
-    "gelu_tanh": (dict(act_layer="gelu_tanh"), "activation GELUTanh"),
-    "rmsnorm": (dict(norm_layer="rmsnorm"), "norm of type RmsNorm"),
-    "map": (dict(global_pool="map"), "pooling by 'map'"),
+    "fc_norm": (dict(fc_norm=True), "fc_norm.weight"),
+    "final_norm": (dict(final_norm=False), "shapes: norm.weight"),
+    "positions": (dict(pos_embed="none"), "shapes: pos_embed"),
+    "qk_norm": (dict(qk_norm=True), "blocks.[*].attn.q_norm.weight"),
+    "attn_norm": (dict(scale_attn_norm=True), "blocks.[*].attn.norm.weight"),
+    "mlp_norm": (dict(scale_mlp_norm=True), "blocks.[*].mlp.norm.weight"),
+    "embed_norm": (dict(embed_norm_layer="layernorm"), "patch_embed.norm.weight"),
+    "gelu_tanh": (dict(act_layer="gelu_tanh"), "GELUTanh.. at blocks.[*].mlp.act"),
+    "rmsnorm": (dict(norm_layer="rmsnorm"), "RmsNorm.* at blocks.[*].norm1"),
+    "map": (dict(global_pool="map"), "AttentionPoolLatent at attn_pool"),
     "max": (POOLS, "pooling by 'max'"),
     "avg_cls": (AVERAGE, "class token beside average pooling"),
-    "image": (dict(img_size=(24, 32)), r"not square, \(24, 32\)"),
-    "patch": (dict(patch_size=(8, 4)), r"not square, .*\(8, 4\)"),
-    "parallel": (dict(block_fn=PARALLEL), "blocks made of ParallelScalingBlock"),
-    "uneven": (("blocks.1.mlp", timm.layers.Mlp(12, 20)), "its blocks differ"),
+    "image": (dict(img_size=(24, 32)), "shapes: pos_embed"),
+    "patch": (dict(patch_size=(8, 4)), "patch_embed.proj.weight"),
+    "parallel": (dict(block_fn=PARALLEL), "ParallelScalingBlock at blocks.[*]"),
+    "uneven": (("blocks.1.mlp", timm.layers.Mlp(12, 20)), "blocks.[*].mlp.fc1.weight"),
     "remainder": (dict(img_size=25), "image_size=25, patch_size=8, remainder 1"),
-    "two": (dict(qk_norm=True, fc_norm=True), "(?=.*QK-norm)(?=.*fc_norm).*choose a plain model"),
-    "registers_alone": (ALONE, "registers, 2 without a class token"),
-    "glu": (dict(mlp_layer=timm.layers.SwiGLUPacked), "gated MLP other than SwiGLU"),
-    "eps": (("blocks.1.norm2", nn.LayerNorm(12, eps=1e-5)), "LayerNorm with eps=1e-05"),
-    "mlps": (("blocks.1.mlp.act", timm.layers.QuickGELU()), "MLPs differ"),
+    "two": (dict(qk_norm=True, fc_norm=True), "(?=.*q_norm)(?=.*fc_norm).*choose a plain model"),
+    "registers_alone": (ALONE, "num_registers=2, pool='mean'"),
+    "glu": (dict(mlp_layer=timm.layers.SwiGLUPacked), "MLPs that differ, or are none of gelu"),
+    "eps": (("blocks.1.norm2", EPS(12)), "norms with eps .1e-06, 1e-05."),
+    "mlps": (("blocks.1.mlp.act", timm.layers.QuickGELU()), "MLPs that differ"),
 }
 REFUSED = [("torchvision", *case) for case in REFUSED_BY_TORCHVISION.values()]
 REFUSED += [("timm", *case) for case in REFUSED_BY_TIMM.values()]
@@ -244,7 +244,7 @@ NAMES = [*REFUSED_BY_TORCHVISION, *REFUSED_BY_TIMM]
 
 
 @pytest.mark.parametrize(("library", "what", "words"), REFUSED, ids=NAMES)
-def test_refusals_name_the_part_and_the_remedy(library, what, words):
+def test_refusals_name_the_part_and_a_plain_model(library, what, words):
     """What ours has no place for is said, all of it at once, not dropped."""
     make, convert = BOTH[library]
     model = make(**what) if isinstance(what, dict) else with_part(make(), *what)
@@ -256,14 +256,14 @@ OTHERS = {
     "linear": (from_torchvision, lambda: nn.Linear(2, 2), "a Linear .pass a torchvision"),
     "timm": (from_torchvision, timm_model, "a VisionTransformer .pass a torchvision"),
     "torchvision": (from_timm, torchvision_model, "a VisionTransformer .pass a timm"),
-    "deit_tiny_distilled_patch16_224": (from_timm, None, "distillation token .*deit_base_patch16"),
+    "deit_tiny_distilled_patch16_224": (from_timm, None, "a VisionTransformerDistilled"),
     "vit_relpos_small_patch16_224": (from_timm, None, "a VisionTransformerRelPos"),
 }
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_models_of_another_kind_are_refused(name):
-    """By what they are; the message says which function takes them, or which model to take."""
+    """By what they are; the message says what to pass."""
     convert, make, words = OTHERS[name]
     with pytest.raises(ValueError, match=words):
         convert(make() if make else timm.create_model(name, depth=1))

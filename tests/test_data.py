@@ -17,7 +17,7 @@ from PIL import Image
 
 from vitedu.__main__ import main
 from vitedu.data import cifar10, packing
-from vitedu.data.image_folder import decode, find_images
+from vitedu.data.image_folder import find_images, read_photo, to_square
 from vitedu.data.loading import Data, channel_statistics, load_data, split_rows, stratified_order
 from vitedu.data.shapes import SHAPES, draw_shapes
 
@@ -26,9 +26,8 @@ CIFAR_ARCHIVE = Path(__file__).parents[2] / "shared" / "data" / "cifar10-jpeg.ta
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """Keep decoded images of these tests out of the user's cache."""
+    """Keep downloads of these tests out of the user's cache."""
     monkeypatch.setenv("VITEDU_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 @pytest.fixture(scope="module")
@@ -475,6 +474,11 @@ def test_folder_of_unequal_images_is_cropped_to_the_default(tmp_path):
     assert load_data(folder, image_size=20).image_size == 20
 
 
+def decode(path, image_size):
+    """Read one image as a square."""
+    return read_photo(path, lambda photo: to_square(photo, image_size))
+
+
 def test_decode_crops_around_the_middle(tmp_path):
     """Of a wide image the middle square remains, resized."""
     pixels = np.zeros((20, 60, 3), np.uint8)
@@ -531,37 +535,6 @@ def test_folder_ignores_hidden_and_other_files(tmp_path):
     (folder / ".ipynb_checkpoints").mkdir()
     assert list(find_images(folder)[""]) == ["a", "b"]
     assert load_data(folder).skipped == 0
-
-
-def test_folder_is_read_from_the_cache_until_it_changes(tmp_path, cache, monkeypatch, capsys):
-    """The second load decodes nothing, for any seed; a new file makes the cache anew."""
-    monkeypatch.setattr("vitedu.data.image_folder.MIN_CACHED_IMAGES", 1)
-    folder = make_folder(tmp_path / "x", {"a": 8, "b": 8})
-    (folder / "b" / "broken.png").write_bytes(b"not an image")
-    first = load_data(folder)
-    assert len(list(cache.rglob("*.npz"))) == 1
-    with monkeypatch.context() as patch:
-        patch.setattr("vitedu.data.image_folder._decode_all", None)  # calling it would fail
-        second = load_data(folder)
-        load_data(folder, seed=5)
-    assert torch.equal(first.train.images, second.train.images)
-    assert torch.equal(first.train.labels, second.train.labels)
-    assert second.skipped == 1 and capsys.readouterr().err.count("broken.png") == 3
-    save_image(folder / "b" / "broken.png")
-    assert load_data(folder).skipped == 0
-
-
-def test_folder_survives_a_damaged_cache(tmp_path, cache, monkeypatch):
-    """A cache that cannot be read is made again; one that cannot be written only costs time."""
-    monkeypatch.setattr("vitedu.data.image_folder.MIN_CACHED_IMAGES", 1)
-    folder = make_folder(tmp_path / "x", {"a": 8, "b": 8})
-    first = load_data(folder)
-    for stored in cache.rglob("*.npz"):
-        stored.write_bytes(b"PK damaged")
-    assert torch.equal(load_data(folder).train.images, first.train.images)
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("VITEDU_CACHE", str(tmp_path / "file"))
-    assert torch.equal(load_data(folder).train.images, first.train.images)
 
 
 SPLIT = dict.fromkeys(("train/a", "train/b", "test/a", "test/b"), 5)

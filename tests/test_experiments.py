@@ -18,7 +18,6 @@ from vitedu.bench.experiments import (
     robustness,
     table,
     train_and_measure,
-    train_to_end,
 )
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
@@ -124,20 +123,18 @@ def test_lines_that_do_not_belong_are_refused(calls, tmp_path, line, message):
         run_experiment("x", out, profile=QUICK, seeds=[1])
 
 
-def test_lines_name_their_data_or_a_line_above_does(calls, tmp_path):
-    """What is appended names its own; a line without any is refused, with the remedy."""
+def test_lines_name_their_data(calls, tmp_path):
+    """A line without it is refused; other data run anew."""
     out = tmp_path / "x.jsonl"
     run_experiment("x", out, profile=QUICK, seeds=[0], only=["small"])
     assert json.loads(out.read_text())["data"] == "shapes"
-    bare = out.read_text().replace(', "data": "shapes"', "")
-    out.write_text(bare)
-    with pytest.raises(ValueError, match='line 1 does not name its data. Put {"data": "shapes"}'):
-        list(read(out, ARMS))
-    out.write_text('{"data": "mine"}\n' + bare)
-    run_experiment("x", out, profile=QUICK, seeds=[0], only=["small"])
-    assert [row.data for row in read(out, ARMS)] == ["mine", "shapes"]
-    run_experiment("x", out, profile=QUICK, seeds=[0], only=["small"], data="mine")
+    for _ in range(2):
+        run_experiment("x", out, profile=QUICK, seeds=[0], only=["small"], data="mine")
+    assert [row.data for row in read(out, ARMS)] == ["shapes", "mine"]
     assert calls == [("small", 0)] * 2  # of either data there is a row already
+    out.write_text(out.read_text().replace(', "data": "shapes"', ""))
+    with pytest.raises(ValueError, match="line 1 is no measurement: .*'data'"):
+        list(read(out, ARMS))
 
 
 def test_shipped_rows_are_those_of_the_live_numbers_or_none(calls, tmp_path, monkeypatch):
@@ -222,8 +219,8 @@ def test_training_to_the_end_measures_on_so_many_validation_images():
     data = load_data("shapes", limit=100, held_out=100)
     for count, asked in ((30, 60), (None, 200)):
         model = Counted(3 * 32 * 32, 10)
-        history = train_to_end(model, data, TrainConfig(epochs=2), validation_images=count)
-        assert (len(history.rows), model.asked) == (2, asked)
+        found = train_and_measure(model, data, TrainConfig(epochs=2), "train_accuracies", count)
+        assert (len(found["train_accuracies"]), model.asked) == (2, asked)
 
 
 def test_results_are_those_that_are_wanted():
@@ -244,7 +241,7 @@ def test_a_stopped_run_becomes_no_row(monkeypatch):
     monkeypatch.setattr(Counted, "forward", stop)
     data = load_data("shapes", limit=100, held_out=100)
     with pytest.raises(KeyboardInterrupt):
-        train_to_end(Counted(3 * 32 * 32, 10), data, TrainConfig())
+        train_and_measure(Counted(3 * 32 * 32, 10), data, TrainConfig())
 
 
 def test_command_lists_experiments_and_runs_one(calls, tmp_path, capsys, monkeypatch):

@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitedu.fitting import augmentation
 from vitedu.fitting import loop as fitting
-from vitedu.fitting.history import closing_line
-from vitedu.fitting.loop import DivergedError, TrainConfig, fit, predict
+from vitedu.fitting.history import DivergedError, closing_line
+from vitedu.fitting.loop import TrainConfig, fit, predict
 from vitedu.training import evaluate, warmup_cosine
 
 NUM_TRAIN, NUM_CLASSES = 90, 3

@@ -15,7 +15,7 @@ from vitedu.bench.experiments import label_counts, measured
 from vitedu.bench.experiments import less_data as rows_of
 from vitedu.bench.experiments import teacher as with_teacher
 from vitedu.fast import DroppingBlock
-from vitedu.fitting.augmentation import Draws, random_mix
+from vitedu.fitting.augmentation import random_mix, uniform
 from vitedu.hardware import Profile
 from vitedu.less_data import (
     DistilledViT,
@@ -50,8 +50,8 @@ def test_training_mixes_as_the_textbook_does():
     def drawn():
         return torch.Generator().manual_seed(3)
 
-    draws = Draws(drawn(), images.device)
-    partner, kept = draws.permutation(6), draws.uniform(6)
+    draws = drawn()
+    partner, kept = torch.randperm(6, generator=draws), uniform(6, draws)
     mixed, soft = random_mix(images, labels, 3, mixup=1.0, cutmix=0.0, generator=drawn())
     for i in range(6):
         image, label = mixup(images, labels, 3, kept[i].item(), partner)

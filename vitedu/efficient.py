@@ -353,12 +353,8 @@ def quantised(model: nn.Module, bits: int = 8) -> nn.Module:
 def bytes_of_linears(model: nn.Module) -> int:
     """Add up the bytes of weights and scales of all linear layers, biases left out."""
     layers: list[Any] = [m for m in model.modules() if isinstance(m, nn.Linear | Int8Linear)]
-    return sum(
-        x.numel() * x.element_size()
-        for layer in layers
-        for x in (layer.weight, getattr(layer, "scale", None))
-        if x is not None
-    )
+    scales = [layer.scale for layer in layers if isinstance(layer, Int8Linear)]
+    return sum(tensor.nbytes for tensor in [*scales, *(layer.weight for layer in layers)])
 
 
 # --- models of images of 32 px with these forms of attention -----------------------------------

@@ -37,7 +37,7 @@ def data_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Give the folder of downloads and decoded images: ``VITEDU_CACHE``, else the usual one."""
+    """Give the folder of downloads: ``VITEDU_CACHE``, else the usual one."""
     from platformdirs import user_cache_path
 
     chosen = os.environ.get("VITEDU_CACHE")

@@ -463,8 +463,6 @@ def entropy_and_spread(probabilities: torch.Tensor) -> tuple[float, float]:
     def entropy(p):
         return -torch.special.xlogy(p, p).sum(dim=-1)
 
-    single, overall = (
-        entropy(probabilities).mean().item(),
-        entropy(probabilities.mean(dim=0)).item(),
-    )
+    single = entropy(probabilities).mean().item()
+    overall = entropy(probabilities.mean(dim=0)).item()
     return single, overall - single

@@ -194,14 +194,10 @@ class SmallCNN(nn.Module):
     def __init__(self, in_channels: int = 3, num_classes: int = 10, width: int = 32):
         super().__init__()
         channels = [in_channels, width, 2 * width, 4 * width, 4 * width]
-        strides = (2, 2, 2, 1)
+        steps = zip(itertools.pairwise(channels), (2, 2, 2, 1), strict=True)
         self.stages = nn.ModuleList(
-            nn.Sequential(
-                nn.Conv2d(before, after, 3, stride, padding=1, bias=False),
-                nn.BatchNorm2d(after),
-                nn.ReLU(),
-            )
-            for before, after, stride in zip(channels, channels[1:], strides, strict=False)
+            nn.Sequential(*conv_and_norm(before, after, 3, stride), nn.ReLU())
+            for (before, after), stride in steps
         )
         self.head = nn.Linear(channels[-1], num_classes)
 

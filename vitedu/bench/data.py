@@ -9,13 +9,14 @@ random operation for every image and CutMix for every batch.
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from statistics import median
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from vitedu.fitting.augmentation import augment
 from vitedu.fitting.config import TrainConfig
-from vitedu.fitting.evaluating import Statistics, scaling
+from vitedu.fitting.evaluating import scaling
 from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread
 
 NUM_CLASSES = 10
@@ -32,7 +33,7 @@ def our_batches(
     """
     share = float(policy)
     config = TrainConfig(policy_share=share, policy_strength=1.0, cutmix_share=share)
-    scales = scaling(Statistics(torch.tensor(MEAN), torch.tensor(STD)), images.device)
+    scales = scaling(SimpleNamespace(mean=MEAN, std=STD), images.device)
     order = torch.randperm(len(images), generator=generator, device=generator.device)
     for chosen in order.to(images.device).split(batch)[: len(images) // batch]:
         y = labels[chosen]
@@ -40,16 +41,11 @@ def our_batches(
         yield x, y if targets is None else targets
 
 
-class Batch:
+def make_batch(samples: list, transform: Callable, mix: Callable | None):
     """Transform images one by one, put them together, then mix; workers may need to pickle it."""
-
-    def __init__(self, transform: Callable, mix: Callable | None):
-        self.transform, self.mix = transform, mix
-
-    def __call__(self, samples: list) -> tuple[torch.Tensor, torch.Tensor]:
-        done = [(self.transform(image), label) for image, label in samples]
-        batch = torch.utils.data.default_collate(done)
-        return self.mix(*batch) if self.mix else batch
+    done = [(transform(image), label) for image, label in samples]
+    batch = torch.utils.data.default_collate(done)
+    return mix(*batch) if mix else batch
 
 
 def torchvision_loader(
@@ -61,7 +57,8 @@ def torchvision_loader(
     steps = [v2.RandomCrop(images.shape[-2:], padding=4, padding_mode="reflect")]
     steps += [v2.RandomHorizontalFlip(), *([v2.TrivialAugmentWide()] if policy else [])]
     steps += [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
-    together = Batch(v2.Compose(steps), v2.CutMix(num_classes=NUM_CLASSES) if policy else None)
+    mix = v2.CutMix(num_classes=NUM_CLASSES) if policy else None
+    together = partial(make_batch, transform=v2.Compose(steps), mix=mix)
     options: Any = {"num_workers": workers, "persistent_workers": workers > 0, "drop_last": True}
     data = torch.utils.data.TensorDataset(images, labels)
     return torch.utils.data.DataLoader(data, batch, shuffle=True, collate_fn=together, **options)

@@ -43,12 +43,7 @@ from vitedu.vit_and_cnn import ResNet
 CNN, MASKED, DINO = "cnn_tiny_32", "vit_pico_masked_patch4_32", "vit_pico_dino_patch4_32"
 # of vit_tiny_patch4_32 as it is shipped, but for the optimizer: Muon is for matrices
 CNN_RECIPE = TrainConfig(
-    epochs=40,
-    lr=2e-3,
-    label_smoothing=0.1,
-    policy_share=0.5,
-    cutmix_share=0.5,
-    clean_epochs=5,
+    epochs=40, lr=2e-3, label_smoothing=0.1, policy_share=0.5, cutmix_share=0.5, clean_epochs=5
 )
 LABEL_FREE = TrainConfig(optimizer="muon", lr=3e-3, batch_size=256, weight_decay=0.05)
 EPOCHS = {CNN: 40, MASKED: 100, DINO: 60}
@@ -147,9 +142,8 @@ class Masked(nn.Module):
         """Give the price of guesses about uint8 images (B, 3, S, S), each patch normalised."""
         images = normalize(random_crop_flip(images, 4, draws))
         target = patchify(images, 4)
-        target = (target - target.mean(dim=-1, keepdim=True)) / (target.std(dim=-1) + 0.1)[
-            ..., None
-        ]
+        spread = target.std(dim=-1, keepdim=True) + 0.1
+        target = (target - target.mean(dim=-1, keepdim=True)) / spread
         noise = torch.rand(target.shape[:2], generator=draws, device=draws.device)
         prediction, mask = self.model(images, RATIO, noise)
         return masked_patch_loss(prediction.float(), target, mask)

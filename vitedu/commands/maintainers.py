@@ -104,19 +104,15 @@ def lint_notebooks(args) -> int:
 
 
 def tour_notebooks(args) -> int:
-    """Run the solved course and draw the gallery; status 1 if a notebook fails."""
-    from vitedu.bench.gallery import draw_gallery
+    """Run the solved course; status 1 if a notebook fails."""
     from vitedu.course.tour import tour
 
-    all_passed = tour(args.path, args.out)
-    gallery = args.out.parent / "gallery.png"
-    print(f"{draw_gallery(gallery)} pictures in {gallery}")
-    return 0 if all_passed else 1
+    return 0 if tour(args.path, args.out) else 1
 
 
 def build_site(args) -> int:
     """Build the pages and print what is wrong with them; status 1 if something is."""
-    from vitedu.bench.gallery import draw_front
+    from vitedu.bench.front import draw_front
     from vitedu.course.site import write_site
 
     out = args.out or Path("build/site-instructor" if args.instructor else "build/site")

@@ -29,19 +29,11 @@ def extract_pictures(notebook: NotebookNode) -> list[tuple[str, Image.Image]]:
 
 
 def draw_sheet(notebooks: Iterable[tuple[str, NotebookNode]], path: Path) -> int:
-    """Draw the pictures of executed notebooks, given with their names, as ``lay_out`` does."""
-    return lay_out(((name, extract_pictures(notebook)) for name, notebook in notebooks), path)
-
-
-def lay_out(
-    groups: Iterable[tuple[str, list[tuple[str, Image.Image]]]], path: Path, height: int = HEIGHT
-) -> int:
-    """Draw groups of pictures, each under its group's name and its own, and save the sheet.
+    """Draw the pictures of executed notebooks, each under its notebook's name and its cell's.
 
     Args:
-        groups: name, and the name and picture of each member, in the order of the sheet.
+        notebooks: name and notebook, in the order of the sheet.
         path: where the PNG file goes; its folder is made.
-        height: of each picture, in pixels.
 
     Returns:
         How many pictures it holds.
@@ -49,17 +41,17 @@ def lay_out(
     font = ImageFont.load_default(size=18)
     placements: list[tuple[int, int, str, Image.Image]] = []
     top = 0
-    for name, pictures in groups:
+    for name, notebook in notebooks:
         left = GAP
         top += GAP
-        for each, picture in pictures:
-            width = min(round(picture.width * height / picture.height), WIDTH - 2 * GAP)
+        for each, picture in extract_pictures(notebook):
+            width = min(round(picture.width * HEIGHT / picture.height), WIDTH - 2 * GAP)
             size = width, round(picture.height * width / picture.width)
             if left + width + GAP > WIDTH:
-                left, top = GAP, top + height + 40
+                left, top = GAP, top + HEIGHT + 40
             placements.append((left, top, f"{name}: {each}", picture.resize(size)))
             left += width + GAP
-        top += height + 40
+        top += HEIGHT + 40
     sheet = Image.new("RGB", (WIDTH, max(top, 1)), GROUND)
     pen = ImageDraw.Draw(sheet)
     for left, top, words, picture in placements:

@@ -1,31 +1,26 @@
-"""A folder of one's own images: finding the files, decoding them, remembering the result.
+"""A folder of one's own images: finding the files, and decoding them.
 
 Role: from a path to uint8 arrays, with an error that says what to change where that fails. Not
 here: which image is for training and which for testing, beyond what the folder says (``data``).
 
-Decoding is Pillow's, in threads. Decoded images are kept in one ``.npz`` a folder, so that the
-second time takes a second; a file that changed, came or went makes it new.
+Decoding is Pillow's, in threads.
 """
 
-import contextlib
-import hashlib
 import os
 import sys
 import warnings
-import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from PIL import Image, ImageOps
 
-from vitedu.files import replace_file
 from vitedu.progressbar import ProgressBar
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
 DEFAULT_SIZE = 32  # pixels, for images that differ in size
 LARGEST_COMMON_SIZE = 256  # equal squares up to this size are left as they are
-MIN_CACHED_IMAGES = 1000  # images; fewer are decoded anew each time
 
 
 def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
@@ -73,9 +68,7 @@ def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
     return splits
 
 
-def read_images(
-    paths: list[str], image_size: int | None, cache: Path
-) -> tuple[np.ndarray, np.ndarray]:
+def read_images(paths: list[str], image_size: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Decode images into one array.
 
     A file that cannot be decoded is skipped; one line on standard error says how many and which.
@@ -85,25 +78,29 @@ def read_images(
         image_size: S. By default the common size of the images if they are equal squares (64
             of them are looked at), else 32. Others are resized, shorter side first, and cropped
             around the middle.
-        cache: folder of decoded images; made if need be, done without if that fails.
 
     Returns:
         images (N, 3, S, S) uint8, black where unreadable; readable (N,) bool.
     """
     image_size = image_size or _common_size(paths) or DEFAULT_SIZE
-    base = os.path.abspath(os.path.commonpath(paths))
-    name = hashlib.sha256(f"{base}|{image_size}|{len(paths)}".encode()).hexdigest()[:16]
-    cache_file = cache / f"{name}.npz"
-    order = np.argsort(np.array(paths))  # the same for every seed
-    in_order = [paths[index] for index in order]
-    listing = _listing(in_order)
-    stored = _load(cache_file, listing)
-    if stored is None:
-        stored = _decode_all(in_order, image_size)
-        if len(paths) >= MIN_CACHED_IMAGES:
-            _store(cache_file, listing, *stored)
-    place = np.argsort(order)
-    images, readable = (array[place] for array in stored)
+    images = np.zeros((len(paths), 3, image_size, image_size), np.uint8)
+    readable = np.zeros(len(paths), bool)
+
+    def decode_slice(start: int) -> int:
+        for index in range(start, min(start + 64, len(paths))):
+            try:
+                with Image.open(paths[index]) as file:
+                    images[index] = to_square(file, image_size).transpose(2, 0, 1)
+                readable[index] = True
+            except Exception:  # decoders fail in many ways on a damaged file
+                continue
+        return index + 1
+
+    bar = ProgressBar(len(paths))
+    with ThreadPoolExecutor(min(8, (os.cpu_count() or 1))) as pool:
+        for done in pool.map(decode_slice, range(0, len(paths), 64)):
+            bar.update(done, f"reading images {done:,}/{len(paths):,}")
+    bar.close()
     bad = [paths[index] for index in np.flatnonzero(~readable)]
     if bad:
         print(
@@ -166,8 +163,6 @@ def _some(names: list[str], most: int = 3) -> str:
 
 
 def _common_size(paths: list[str]) -> int | None:
-    from PIL import Image
-
     sizes = set()
     for path in paths[:: max(1, len(paths) // 64)]:
         try:
@@ -181,41 +176,8 @@ def _common_size(paths: list[str]) -> int | None:
     return width if width == height <= LARGEST_COMMON_SIZE else None
 
 
-def _decode_all(paths: list[str], image_size: int) -> tuple[np.ndarray, np.ndarray]:
-    images = np.zeros((len(paths), 3, image_size, image_size), np.uint8)
-    readable = np.zeros(len(paths), bool)
-
-    def decode_slice(start: int) -> int:
-        for index in range(start, min(start + 64, len(paths))):
-            try:
-                images[index] = decode(paths[index], image_size).transpose(2, 0, 1)
-                readable[index] = True
-            except (
-                Exception
-            ):  # decoders fail in many ways on a damaged file; all mean the same here
-                continue
-        return index + 1
-
-    bar = ProgressBar(len(paths))
-    with ThreadPoolExecutor(min(8, (os.cpu_count() or 1))) as pool:
-        for done in pool.map(decode_slice, range(0, len(paths), 64)):
-            bar.update(done, f"reading images {done:,}/{len(paths):,}")
-    bar.close()
-    return images, readable
-
-
-def decode(path: str | Path, image_size: int) -> np.ndarray:
-    """Read one image as (S, S, 3) uint8: upright, white where transparent, cropped to a square."""
-    from PIL import Image
-
-    with Image.open(path) as file:
-        return to_square(file, image_size)
-
-
 def to_square(image, image_size: int) -> np.ndarray:
-    """Give an opened PIL image as ``decode`` does."""
-    from PIL import Image, ImageOps
-
+    """Give an opened PIL image (S, S, 3) uint8: upright, white where transparent, cropped."""
     size = (image_size, image_size)
     image.draft("RGB", size)  # lets JPEG decode large pictures small
     return np.asarray(ImageOps.fit(upright_rgb(image), size, Image.Resampling.BICUBIC))
@@ -223,8 +185,6 @@ def to_square(image, image_size: int) -> np.ndarray:
 
 def read_photo(path: str | Path, prepare: Callable):
     """Open a user's image file and prepare it; a ValueError of one line says what is wrong."""
-    from PIL import Image
-
     if not Path(path).is_file():
         raise ValueError(f"there is no image at {path}.")
     try:
@@ -243,8 +203,6 @@ def read_photo(path: str | Path, prepare: Callable):
 
 def upright_rgb(image):
     """Turn a PIL image as its camera was held; give it in RGB, on white where transparent."""
-    from PIL import Image, ImageOps
-
     if image.mode.startswith("I"):  # 16 bits, which some versions of Pillow open as 32
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     image = ImageOps.exif_transpose(image)
@@ -252,29 +210,3 @@ def upright_rgb(image):
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
     return image.convert("RGB")
-
-
-def _listing(paths: list[str]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        status = os.stat(path)
-        digest.update(f"{os.path.abspath(path)}|{status.st_mtime_ns}|{status.st_size}\n".encode())
-    return digest.hexdigest()
-
-
-def _load(cache_file: Path, listing: str) -> tuple[np.ndarray, np.ndarray] | None:
-    try:
-        with np.load(cache_file, allow_pickle=False) as stored:
-            if str(stored["listing"]) == listing:
-                return stored["images"], stored["readable"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None  # none yet, or damaged: decode again
-    return None
-
-
-def _store(cache_file: Path, listing: str, images: np.ndarray, readable: np.ndarray) -> None:
-    # on a full or read-only disk nothing is kept, and the next load decodes again
-    with contextlib.suppress(OSError):
-        cache_file.parent.mkdir(parents=True, exist_ok=True)
-        with replace_file(cache_file) as new, open(new, "wb") as file:
-            np.savez(file, listing=listing, images=images, readable=readable)

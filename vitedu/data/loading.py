@@ -253,7 +253,7 @@ def load_folder(folder: Path, seed: int, image_size: int | None, limits: Limits)
 
     rows = np.concatenate([files[split] for split in SPLITS])
     ends = np.cumsum([len(files[split]) for split in SPLITS])[:-1]
-    images, readable = read_images(list(rows[:, 0]), image_size, cache_folder() / "folders")
+    images, readable = read_images(list(rows[:, 0]), image_size)
     splits = []
     for split, chosen in zip(SPLITS, np.split(np.arange(len(rows)), ends), strict=True):
         chosen = chosen[readable[chosen]]

@@ -8,7 +8,7 @@ A policy gives each image one operation: the batch is shuffled and dealt out in 
 operation (the first ones get the odd images), so that every operation runs once a batch on its
 share and none on all of it.
 
-Legend: B batch, C H W image, K classes.
+Legend: B batch, C H W image, K classes. Generators live on the device of the images.
 
 References: Müller and Hutter 2021, TrivialAugment (arXiv 2103.10158); Zhang et al. 2018, mixup
 (arXiv 1710.09412); Yun et al. 2019, CutMix (arXiv 1905.04899); Zhong et al. 2017, random erasing
@@ -70,25 +70,11 @@ def augment(
     return images, targets
 
 
-class Draws:
-    """Random numbers of one generator, on the device of the images."""
-
-    def __init__(self, generator: torch.Generator, device: torch.device):
-        self.generator, self.device = generator, device
-
-    def uniform(self, count: int, low: float = 0.0, high: float = 1.0) -> torch.Tensor:
-        """Draw ``count`` numbers from [low, high)."""
-        numbers = torch.rand(count, generator=self.generator, device=self.generator.device)
-        return (low + (high - low) * numbers).to(self.device)
-
-    def permutation(self, count: int) -> torch.Tensor:
-        """Draw an order of ``count`` things."""
-        order = torch.randperm(count, generator=self.generator, device=self.generator.device)
-        return order.to(self.device)
-
-    def signs(self, count: int) -> torch.Tensor:
-        """Draw +1 or -1, ``count`` times."""
-        return (self.uniform(count) < 0.5) * 2.0 - 1.0
+def uniform(
+    count: int, generator: torch.Generator, low: float = 0.0, high: float = 1.0
+) -> torch.Tensor:
+    """Draw ``count`` numbers from [low, high), on the device of the generator."""
+    return low + (high - low) * torch.rand(count, generator=generator, device=generator.device)
 
 
 # --- one operation an image ---------------------------------------------------------------------
@@ -114,12 +100,13 @@ def random_policy(
         >>> random_policy(images, 0.5, 1.0, torch.Generator().manual_seed(0)).shape
         torch.Size([8, 3, 16, 16])
     """
-    draws = Draws(generator, images.device)
-    order = draws.permutation(len(images))[: round(share * len(images))]
+    order = torch.randperm(len(images), generator=generator, device=generator.device)
+    order = order[: round(share * len(images))]
     result = images.clone()
     for operation, part in zip(OPERATIONS, order.tensor_split(len(OPERATIONS)), strict=True):
         if len(part):
-            amount = draws.uniform(len(part), 0.0, strength) * draws.signs(len(part))
+            amount = uniform(len(part), generator, 0.0, strength)
+            amount = amount * ((uniform(len(part), generator) < 0.5) * 2.0 - 1.0)  # either way
             result[part] = operation(images[part], amount.view(-1, 1, 1, 1)).clamp(0, 255)
     return result
 
@@ -209,21 +196,9 @@ def autocontrast(images, amount):
     return images + amount.abs() * (stretched - images)
 
 
-OPERATIONS = (
-    turn,
-    shear_x,
-    shear_y,
-    shift_x,
-    shift_y,
-    zoom,
-    brightness,
-    contrast,
-    saturation,
-    sharpness,
-    posterise,
-    solarise,
-    autocontrast,
-)
+SHAPE_OPERATIONS = (turn, shear_x, shear_y, shift_x, shift_y, zoom)
+COLOUR_OPERATIONS = (brightness, contrast, saturation, sharpness, posterise, solarise, autocontrast)
+OPERATIONS = SHAPE_OPERATIONS + COLOUR_OPERATIONS
 
 
 # --- mixing -------------------------------------------------------------------------------------
@@ -258,13 +233,13 @@ def random_mix(
         >>> random_mix(images, labels, 3, **options)[1].sum(dim=1)
         tensor([1., 1., 1., 1.])
     """
-    draws, (B, _, H, W) = Draws(generator, images.device), images.shape
-    partner = draws.permutation(B)
-    own_share = draws.uniform(B)  # proportion of the image in its own place: Beta(1, 1)
-    choice = draws.uniform(B)
+    B, _, H, W = images.shape
+    partner = torch.randperm(B, generator=generator, device=generator.device)
+    own_share = uniform(B, generator)  # proportion of the image in its own place: Beta(1, 1)
+    choice = uniform(B, generator)
     blended, pasted = choice < mixup, (choice >= mixup) & (choice < mixup + cutmix)
 
-    inside = random_boxes(1 - own_share, H, W, draws)  # (B, H, W)
+    inside = random_boxes(1 - own_share, H, W, generator)  # (B, H, W)
     weight = torch.where(blended, own_share, 1.0)[:, None, None] * torch.ones_like(
         inside, dtype=own_share.dtype
     )
@@ -275,20 +250,22 @@ def random_mix(
     return mixed, own[partner].lerp(own, share[:, None])
 
 
-def random_boxes(area: torch.Tensor, height: int, width: int, draws: Draws) -> torch.Tensor:
+def random_boxes(
+    area: torch.Tensor, height: int, width: int, generator: torch.Generator
+) -> torch.Tensor:
     """Draw a rectangle for each image and give it as a mask.
 
     Args:
         area: (B,) share of the image that each covers before the edges cut it.
         height, width: of the images, pixels.
-        draws: the source of all draws.
+        generator: the source of all draws.
 
     Returns:
         (B, H, W) booleans, True inside. The centre is uniform over the image.
     """
     B, side = len(area), area.sqrt()
-    top = draws.uniform(B) * height - side * height / 2
-    left = draws.uniform(B) * width - side * width / 2
+    top = uniform(B, generator) * height - side * height / 2
+    left = uniform(B, generator) * width - side * width / 2
     rows = torch.arange(height, device=area.device) + 0.5
     columns = torch.arange(width, device=area.device) + 0.5
     in_rows = (rows >= top[:, None]) & (rows < (top + side * height)[:, None])  # (B, H)
@@ -307,8 +284,8 @@ def random_erasing(images: torch.Tensor, share: float, generator: torch.Generato
     Returns:
         (B, C, H, W); a rectangle covers 2 % to 33 % of its image, edges aside.
     """
-    draws, (B, _, H, W) = Draws(generator, images.device), images.shape
-    inside = random_boxes(draws.uniform(B, 0.02, 0.33), H, W, draws)
-    hit = (draws.uniform(B) < share)[:, None, None] & inside
+    B, _, H, W = images.shape
+    inside = random_boxes(uniform(B, generator, 0.02, 0.33), H, W, generator)
+    hit = (uniform(B, generator) < share)[:, None, None] & inside
     noise = torch.randn(images.shape, generator=generator, device=generator.device)
-    return torch.where(hit[:, None], noise.to(images.device), images)
+    return torch.where(hit[:, None], noise, images)

@@ -28,19 +28,14 @@ class CompiledModel:
     def __init__(self, model: nn.Module, batch_size: int, note: Callable[[str], None]):
         self.model, self.batch_size, self.note = model, batch_size, note
         self.compiled: Callable | None = torch.compile(model, dynamic=False)
-        self.has_worked = False
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
         """Map a batch (B, ...) as the model does."""
         if self.compiled is None or len(images) != self.batch_size:
             return self.model(images)
-        if self.has_worked:
-            return self.compiled(images)
         random_state = torch.get_rng_state()
         try:
-            result = self.compiled(images)
-            self.has_worked = True
-            return result
+            return self.compiled(images)
         except Exception as error:  # any of many; a mistake of the model shows again below
             lines = str(error).splitlines() or [""]
             self.note(f"without torch.compile: {type(error).__name__}: {lines[0]}")

@@ -55,19 +55,15 @@ class Processes:
         return -(-(batch_size - self.rank) // self.count) if batch_size > self.rank else 0
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """Return what to call for a model, so that gradients are the mean over processes."""
+        """Return what to call for a model, so that gradients are the mean over processes.
+
+        All of them get the weights and buffers of rank 0.
+        """
         if self.count == 1:
             return model
         # said of a class token, whose gradient is one row: a matter of a hundred numbers
         warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
         return nn.parallel.DistributedDataParallel(model)
-
-    def broadcast_model(self, model: nn.Module) -> None:
-        """Give every process the weights and buffers of rank 0."""
-        if self.count > 1:
-            for tensor in model.state_dict().values():
-                if tensor.numel():
-                    distributed.broadcast(tensor, 0)
 
     def sum_over_processes(self, *tensors: torch.Tensor) -> None:
         """Replace each tensor by its sum over all processes."""
@@ -77,7 +73,8 @@ class Processes:
 
     def check_agreement(self, number: int, meaning: str) -> None:
         """Raise a ValueError if processes see different numbers, such as on disks of their own."""
-        total = torch.tensor([float(number)], device=current_device())
+        is_nccl = self.count > 1 and distributed.get_backend() == "nccl"
+        total = torch.tensor([float(number)], device="cuda" if is_nccl else "cpu")
         self.sum_over_processes(total)
         if total.item() != number * self.count:
             raise ValueError(
@@ -95,12 +92,6 @@ class Processes:
         finally:  # after an error too: the others meet it themselves and end in the same way
             if self.count > 1 and not self.rank:
                 distributed.barrier()
-
-
-def current_device() -> str:
-    """Return where tensors must lie that processes exchange."""
-    is_nccl = distributed.is_initialized() and distributed.get_backend() == "nccl"
-    return "cuda" if is_nccl else "cpu"
 
 
 def rank_and_count() -> tuple[int, int]:

@@ -7,8 +7,6 @@ Legend: N images, C H W image, K classes.
 Reference: Micikevicius et al. 2017, mixed precision (arXiv 1710.03740).
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import nn
 
@@ -65,14 +63,6 @@ def logits_of(model: nn.Module, images: torch.Tensor, data, dtype: torch.dtype) 
         for module, training in modes.items():
             module.training = training
     return torch.cat(logits)
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What normalising needs of a data set."""
-
-    mean: torch.Tensor  # (C,) of the training pixels, on a scale of 0 to 1
-    std: torch.Tensor  # (C,)
 
 
 def scaling(data, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

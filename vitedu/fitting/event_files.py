@@ -17,13 +17,14 @@ class EventFiles:
     """Write a point for each number of each epoch; without TensorBoard, write nothing.
 
     Args:
-        folder: where the files go, ``PATTERN``.
+        folder: where the files go, ``PATTERN``; None to write nothing.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path | None):
         self.folder = folder
         self.writer: Any = None  # a SummaryWriter, once there is something to write
-        self.is_possible = importlib.util.find_spec("tensorboard") is not None
+        has_tensorboard = importlib.util.find_spec("tensorboard") is not None
+        self.is_possible = has_tensorboard and folder is not None
 
     def add(self, row: EpochResult) -> None:
         """Write one epoch; points of it or later, left by an interrupted run, are dropped."""

@@ -69,12 +69,9 @@ def closing_line(history: History) -> str:
     end = "interrupted" if history.interrupted else "trained"
     if not history.rows:
         return f"{end} before the first epoch was finished"
-    last = history.rows[-1]
-    moment = (
-        f", both of epoch {last.epoch}; the weights are those of the moment it was stopped"
-        if history.interrupted
-        else ""
-    )
+    last, moment = history.rows[-1], ""
+    if history.interrupted:
+        moment = f", both of epoch {last.epoch}; the weights are those of the moment it was stopped"
     return (
         f"{end} after {last.epoch} epochs, {history.seconds:.0f} s: train accuracy "
         f"{last.train_accuracy:.1%}, validation accuracy {last.validation_accuracy:.1%}{moment}"

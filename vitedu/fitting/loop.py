@@ -1,8 +1,8 @@
 """The training loop for whole runs: any ``nn.Module``, any set of images that fits in memory.
 
 Role: ``fit``. Its settings are described in ``config``, what it reports in ``history``, and how a
-model is measured in ``evaluating``; their names can be imported from here too. Not here: models,
-data, files.
+model is measured in ``evaluating``, some of whose names can be imported from here too. Not here:
+models, data, files.
 
 The pieces are those of notebook 04 (``vitedu.training``). This module adds speed: the images stay
 uint8 on the device, a batch is a gather, a crop and a scaling, and nothing waits for the device
@@ -37,7 +37,6 @@ from vitedu.fitting.evaluating import (
 )
 from vitedu.fitting.history import (
     TABLE_HEADER,
-    DivergedError,
     EpochResult,
     History,
     closing_line,
@@ -50,20 +49,7 @@ from vitedu.hardware import keep_freed_memory, pick_precision
 from vitedu.progressbar import ProgressBar
 from vitedu.training import cross_entropy, warmup_cosine
 
-__all__ = [
-    "DivergedError",
-    "EpochResult",
-    "History",
-    "Run",
-    "TrainConfig",
-    "fit",
-    "logits_of",
-    "measure",
-    "measure_test_accuracy",
-    "predict",
-    "scaling",
-    "update_average",
-]
+__all__ = ["Run", "fit", "logits_of", "measure_test_accuracy", "predict"]
 
 
 def fit(
@@ -155,9 +141,10 @@ class Run:
         self.on_step: Callable[[float], None] | None = None
         self.has_average = config.ema_decay > 0
         self.model = model.to(device)
-        processes.broadcast_model(model)
         self.learner = copy.deepcopy(model) if self.has_average else model
         self.forward = processes.wrap(self.learner)
+        if self.has_average:  # several processes began with the weights of the first
+            model.load_state_dict(self.learner.state_dict())
         if config.compile:
             own_size = processes.share_size(config.batch_size)
             self.forward = CompiledModel(self.forward, own_size, self.note)
@@ -217,14 +204,11 @@ class Run:
         losses = torch.zeros(self.steps, device=device)  # of each step, times its images
         correct = torch.zeros((), dtype=torch.int64, device=device)
         lrs = []
+        schedule = self.total_steps, self.warmup_steps, config.lr, config.final_lr
         started = time.perf_counter()
         for step, batch in enumerate(order.split(config.batch_size)):
             step_of_run = epoch * self.steps + step
-            lrs.append(
-                warmup_cosine(
-                    step_of_run, self.total_steps, self.warmup_steps, config.lr, config.final_lr
-                )
-            )
+            lrs.append(warmup_cosine(step_of_run, *schedule))
             loss, hits = self.step(batch, lrs[-1], step_of_run)
             losses[step] = loss * processes.share_size(len(batch))
             correct += hits

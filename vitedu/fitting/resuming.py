@@ -56,14 +56,9 @@ def load_state(path: Path, run) -> None:
             setting that differs, with both values.
     """
     tensors, text = load_tensors(path)
-    note: dict = {}
-    try:
-        note = json.loads(text)
-        is_ours = note["format"] == FORMAT
-    except (ValueError, KeyError, TypeError):
-        is_ours = False
-    if not is_ours:
+    if not text.startswith(json.dumps({"format": FORMAT})[:-1]):
         raise ValueError(f"{path} holds no state of a training run of this version.")
+    note = json.loads(text)
     refuse_changes(note["settings"], settings_of(run), path)
 
     parts: dict[str, dict] = {}

@@ -13,7 +13,9 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -23,7 +25,8 @@ from vitedu.fitting.checkpoints import DESCRIPTION, WEIGHTS, load_description, s
 from vitedu.fitting.curves import draw_curves
 from vitedu.fitting.distributed import join_processes, own_device, rank_and_count
 from vitedu.fitting.event_files import PATTERN, EventFiles
-from vitedu.fitting.loop import DivergedError, History, TrainConfig, fit, measure_test_accuracy
+from vitedu.fitting.history import DivergedError, History
+from vitedu.fitting.loop import TrainConfig, fit, measure_test_accuracy
 from vitedu.fitting.model_file import COPY, SETTINGS, ModelFile
 from vitedu.fitting.recipes import recipe, thread_recipe
 from vitedu.fitting.resuming import refuse_changes
@@ -96,8 +99,10 @@ def train(
     }
     if model_file:
         description["model_file"] = COPY
-    is_first = rank_and_count()[0] == 0  # of the processes under torchrun, it alone writes
-    if is_first and out is not None and not (out / STATE).exists():
+    state = out / STATE if out is not None else None
+    if rank_and_count()[0]:  # of the processes under torchrun the first alone writes
+        out = None
+    if out is not None and not (out / STATE).exists():
         save_checkpoint(out, model, description)  # a folder that cannot be written shows now
         if model_file:
             write_whole(out / COPY, model_file.text.encode())
@@ -108,12 +113,11 @@ def train(
             lines = [json.dumps(asdict(row)) + "\n" for row in history.rows]
             write_whole(out / METRICS, "".join(lines).encode())
 
-    events = EventFiles(out) if out is not None else None
+    events = EventFiles(out)
 
     def after_epoch(history: History) -> None:
         write_run(history)
-        if events:
-            events.add(history.rows[-1])
+        events.add(history.rows[-1])
 
     history = fit(
         model,
@@ -121,13 +125,11 @@ def train(
         config,
         show_progress=show_progress,
         on_epoch=after_epoch,
-        resume=out / STATE if out is not None else None,
+        resume=state,
         start_run=model_file.start_run if model_file else None,
     )
-    if events:
-        events.close()
-    if is_first:
-        write_run(history)  # an interruption left more than the last epoch did
+    events.close()
+    write_run(history)  # an interruption left more than the last epoch did
     accuracy = measure_test_accuracy(model, data, getattr(torch, history.precision))
     description["outcome"] = {
         "device": history.device,
@@ -137,7 +139,7 @@ def train(
         "seconds": history.seconds,
         "test_accuracy": accuracy,
     }
-    if is_first and out is not None:
+    if out is not None:
         save_checkpoint(out, model, description)
         if history.rows:
             draw_curves(history, data.num_classes, data.name).savefig(out / CURVES, dpi=120)
@@ -182,12 +184,34 @@ def main_train(
         raise ValueError("--model and --preset both say what to train: give one of them.")
     model_file = ModelFile(model_path) if model_path else None
     preset_name = model_file.path.name if model_file else preset_name
-    plan = make_plan(
-        out, data, preset_name, limit, changes, model_options, resume, overwrite, model_file
-    )
-    if plan is None:
+    check_device(changes.get("device", "auto"))
+    if model_file and (others := [name for name in changes if name not in SETTINGS]):
+        known = ", ".join(SETTINGS)
+        raise ValueError(f"the loop of a file takes {known} (got {', '.join(others)}).")
+    description = open_folder(out, resume=resume, overwrite=overwrite)
+    if description is None:
+        data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
+        # what can be refused is refused before the data, which may take long
+        configure: Callable = model_file.configure if model_file else partial(preset, preset_name)
+        configure(**model_options)
+        of_file = thread_recipe(epochs=10, precision="float32")
+        config = replace(of_file if model_file else recipe(preset_name), **changes)
+    elif "outcome" in description and not (out / STATE).exists():
+        print(f"{out} holds a run that has ended: {outcome_line(description)}")
         return 0
-    data, preset_name, limit, config, model_options = plan
+    else:
+        check_model_file(model_file, description, out)
+        old: dict[str, Any] = {"data": source_of(description, out)}
+        old |= {"preset": description["preset"], "limit": description["data"]["limit"]}
+        given: dict[str, Any] = {"data": data, "preset": preset_name, "limit": limit}
+        now = {name: old[name] if given[name] is None else given[name] for name in old}
+        data, preset_name, limit = now.values()
+        betas = tuple(description["train"]["betas"])
+        config = TrainConfig(**{**description["train"], "betas": betas})
+        model = vars(ViTConfigWithOptions(**description["model"]))
+        before = {**old, **asdict(config), **model}
+        refuse_changes(before, {**before, **now, **changes, **model_options}, out)
+        model_options = description["model_options"]
     processes = join_processes(own_device(config.device))
     with processes.rank_zero_first():  # a download, decoded images: once is enough
         images = load(data, limit=limit)
@@ -206,42 +230,14 @@ def main_train(
     return 130 if result.history.interrupted else 0
 
 
-def make_plan(
-    out, data, preset_name, limit, changes, model_options, resume, overwrite, model_file=None
-):
-    """Say what to do: (data, preset_name, limit, config, model_options), or None if all is done."""
-    check_device(changes.get("device", "auto"))
-    if model_file and (others := [name for name in changes if name not in SETTINGS]):
-        known = ", ".join(SETTINGS)
-        raise ValueError(f"the loop of a file takes {known} (got {', '.join(others)}).")
-    description = open_folder(out, resume=resume, overwrite=overwrite)
-    if description is None:
-        data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
-        # what can be refused is refused before the data, which may take long
-        if model_file:
-            model_file.configure(**model_options)
-        else:
-            preset(preset_name, **model_options)
-        of_file = thread_recipe(epochs=10, precision="float32")
-        config = replace(of_file if model_file else recipe(preset_name), **changes)
-        return data, preset_name, limit, config, model_options
-    if "outcome" in description and not (out / STATE).exists():
-        print(f"{out} holds a run that has ended: {outcome_line(description)}")
-        return None
+def check_model_file(model_file: ModelFile | None, description: dict, out: Path) -> None:
+    """Refuse to go on with another model than that which the run in a folder trains."""
     if bool(model_file) != ("model_file" in description):
         there = f"a file, of which {out / COPY} is a copy: name one with --model, which runs it"
         whose = "a preset: leave --model out" if model_file else there
         raise ValueError(f"the run in {out} trains {whose}.")
     if model_file and model_file.text != (out / COPY).read_text(encoding="utf-8"):
         raise ValueError(f"{model_file.path} is not what the run began with: {out / COPY} is.")
-    old = {"data": source_of(description, out), "preset": description["preset"]}
-    old["limit"] = description["data"]["limit"]
-    arguments = {"data": data, "preset": preset_name, "limit": limit}
-    now = {name: old[name] if arguments[name] is None else arguments[name] for name in old}
-    config = TrainConfig(**{**description["train"], "betas": tuple(description["train"]["betas"])})
-    before = {**old, **asdict(config), **vars(ViTConfigWithOptions(**description["model"]))}
-    refuse_changes(before, {**before, **now, **changes, **model_options}, out)
-    return now["data"], now["preset"], now["limit"], config, description["model_options"]
 
 
 def source_of(description: dict, folder: Path) -> str:
@@ -309,12 +305,14 @@ def outcome_line(description: dict) -> str:
 def report(result: RunResult) -> str:
     """Say in a few lines what a run reached, with all that a figure needs beside it."""
     history, data = result.history, result.data
+    batch_size, count = history.config.batch_size, history.processes
+    each = f", at most {-(-batch_size // count)} on each of {count} devices" * (count > 1)
     parameters = sum(parameter.numel() for parameter in result.model.parameters())
     lines = [
         f"data      {data.name}: {len(data.train):,} training, {len(data.validation):,} "
         f"validation, {len(data.test):,} test images",
         f"model     {parameters:,} parameters, seed {history.config.seed}",
-        f"batch     {batch_line(history)}",
+        f"batch     {batch_size} images a step{each}",
         f"machine   {history.device}, {history.precision}, {torch.get_num_threads()} CPU threads",
     ]
     if history.rows:
@@ -331,16 +329,6 @@ def report(result: RunResult) -> str:
     if history.interrupted:
         lines.append(f"interrupted: {len(history.rows)} of {history.config.epochs} epochs finished")
     return "\n".join(lines)
-
-
-def batch_line(history: History) -> str:
-    """Say how many images a step takes, in all and on each device."""
-    batch_size, count = history.config.batch_size, history.processes
-    if count == 1:
-        return f"{batch_size} images a step"
-    return (
-        f"{batch_size} images a step, at most {-(-batch_size // count)} on each of {count} devices"
-    )
 
 
 def load(source: str, **options) -> Data:

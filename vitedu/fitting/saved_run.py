@@ -7,13 +7,14 @@ Role: from the folder of a run to accuracies and names of classes. Not here: how
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 
 from vitedu.data.image_folder import read_photo, to_square
 from vitedu.fitting.checkpoints import load_checkpoint
-from vitedu.fitting.evaluating import Statistics, measure_test_accuracy, predict
+from vitedu.fitting.evaluating import measure_test_accuracy, predict
 from vitedu.fitting.model_file import ModelFile
 from vitedu.fitting.runs import load, source_of
 from vitedu.hardware import check_device, pick_device, pick_precision
@@ -68,8 +69,7 @@ def main_predict(
     prepare = partial(to_square, image_size=shape["image_size"])
     arrays = [read_photo(path, prepare) for path in images]
     pixels = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
-    statistics = Statistics(torch.tensor(info["mean"]), torch.tensor(info["std"]))
-    probabilities = predict(model, pixels, statistics)  # (N, K)
+    probabilities = predict(model, pixels, SimpleNamespace(**info))  # (N, K)
     for path, row in zip(images, probabilities, strict=True):
         values, classes = row.topk(min(top, len(row)))
         guesses = ", ".join(

@@ -67,7 +67,4 @@ class Watch:
         answers = predict(self.model, self.images, self.data).argmax(dim=-1).tolist()
         names = [self.data.class_names[k] for k in answers]
         figure = show_moment(self.losses, [], self.steps, self.images, self.truth, names)
-        return {
-            **figure.forms(dots=1)[0],
-            "text/plain": f"step {len(self.losses)} of {self.steps}",
-        }
+        return {**figure.forms(dots=1)[0], "text/plain": f"step {len(self.losses)} of {self.steps}"}

@@ -14,7 +14,8 @@ Touvron et al. 2021, section 2 (arXiv 2103.17239), LayerScale.
 """
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -27,6 +28,17 @@ from vitedu.vit import VisionTransformer, ViTConfig
 NORM_EPS = 1e-6  # of every norm in vitedu.vit
 # what ``build_model`` builds, in the words of ``PublishedViT``
 DEFAULTS = {"norm_first": False, "norm_eps": NORM_EPS}
+# kinds of modules that ours has a place for, or that do nothing outside of training
+KINDS = "VisionTransformer Sequential Conv2d Linear LayerNorm GELU Dropout Identity".split()
+TORCHVISION_KINDS = [*KINDS, "Encoder", "EncoderBlock", "MLPBlock", "MultiheadAttention"]
+TORCHVISION_KINDS += ["NonDynamicallyQuantizableLinear"]
+TIMM_KINDS = [*KINDS, "PatchEmbed", "Block", "Attention", "Mlp", "GluMlp", "QuickGELU", "SiLU"]
+TIMM_KINDS += ["LayerNormFp32", "LayerScale", "DropPath", "PatchDropout"]
+TIMM_MLPS = {  # kinds of MLP and activation, and whether the last half is the gate -> our name
+    ("Mlp", "GELU", False): "gelu",
+    ("Mlp", "QuickGELU", False): "quick_gelu",
+    ("GluMlp", "SiLU", False): "swiglu",
+}
 
 
 class PublishedViT(VisionTransformerWithOptions):
@@ -66,32 +78,42 @@ def from_torchvision(model: Any) -> VisionTransformer:
         left out.
 
     Raises:
-        ValueError: it has a part that ours has no place for; the message names each, and the
-            remedy.
+        ValueError: it has a part that ours has no place for; the message names each.
 
     Example:
         >>> from torchvision.models import VisionTransformer as Theirs
         >>> from_torchvision(Theirs(32, 8, 2, 3, 12, 48, num_classes=5)).config.embed_dim
         12
     """
-    _raise_obstacles("torchvision", _torchvision_obstacles(model))
-    first = model.encoder.layers[0]
-    head = model.heads if isinstance(model.heads, nn.Linear) else model.heads[0]
+    from torchvision.models import VisionTransformer as Theirs
+
+    _refuse("torchvision", _other_kinds(model, Theirs, TORCHVISION_KINDS))
+    conv, blocks = model.conv_proj, list(model.encoder.layers)
+    heads = list(model.heads) if isinstance(model.heads, nn.Sequential) else [model.heads]
+    num_heads = {block.self_attention.num_heads for block in blocks}
+    others = _differences(model, num_heads)
+    if conv.kernel_size != conv.stride or conv.padding != (0, 0):
+        others.append(f"a convolution {conv} whose patches are not side by side")
+    if len(heads) != 1 or not isinstance(heads[0], nn.Linear):
+        others.append("a head that is not one linear layer (set model.heads to an nn.Linear)")
+    _refuse("torchvision", others)
+    first, head = blocks[0], heads[0]
     config = ViTConfig(
         image_size=model.image_size,
-        patch_size=model.conv_proj.kernel_size[0],
-        in_channels=model.conv_proj.in_channels,
+        patch_size=conv.kernel_size[0],
+        in_channels=conv.in_channels,
         num_classes=head.out_features,
         embed_dim=model.hidden_dim,
-        depth=len(model.encoder.layers),
-        num_heads=first.self_attention.num_heads,
+        depth=len(blocks),
+        num_heads=num_heads.pop(),
         mlp_ratio=_ratio(first.mlp[0].out_features, model.hidden_dim),
         qkv_bias=first.self_attention.in_proj_bias is not None,
     )
     body = {n: tensor for n, tensor in model.state_dict().items() if not n.startswith("heads.")}
     tensors = convert_torchvision_weights(body)
     tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
-    return _assemble(config, tensors, model.training)
+    changes = {"norm_first": False, "norm_eps": first.ln_1.eps}
+    return _assemble("torchvision", config, tensors, model.training, changes)
 
 
 def from_timm(model: Any) -> VisionTransformer:
@@ -109,8 +131,7 @@ def from_timm(model: Any) -> VisionTransformer:
         head; of the same device, dtype and mode. Dropout and stochastic depth are left out.
 
     Raises:
-        ValueError: it has a part that ours has no place for; the message names each, and the
-            remedy.
+        ValueError: it has a part that ours has no place for; the message names each.
 
     Example:
         >>> from timm.models import VisionTransformer as Theirs  # doctest: +SKIP
@@ -118,8 +139,24 @@ def from_timm(model: Any) -> VisionTransformer:
         >>> from_timm(theirs).config.depth  # doctest: +SKIP
         2
     """
-    _raise_obstacles("timm", _timm_obstacles(model))
-    first = model.blocks[0]
+    from timm.models import VisionTransformer as Theirs
+
+    _refuse("timm", _other_kinds(model, Theirs, TIMM_KINDS))
+    blocks, pool, has_token = list(model.blocks), model.global_pool, model.cls_token is not None
+    num_heads = {block.attn.num_heads for block in blocks}
+    mlps = {
+        (type(mlp).__name__, type(mlp.act).__name__, getattr(mlp, "gate_last", False))
+        for mlp in (block.mlp for block in blocks)
+    }
+    others = _differences(model, num_heads)
+    if len(mlps) != 1 or mlps - TIMM_MLPS.keys():
+        others.append(f"MLPs that differ, or are none of {', '.join(TIMM_MLPS.values())}")
+    if pool not in ("token", "avg"):
+        others.append(f"pooling by {pool!r} (global_pool='token')")
+    if pool == "avg" and has_token:
+        others.append("a class token beside average pooling (global_pool='token')")
+    _refuse("timm", others)
+    first = blocks[0]
     has_head = isinstance(model.head, nn.Linear)
     registers = 0 if model.reg_token is None else model.reg_token.shape[1]
     config = with_options(
@@ -129,24 +166,27 @@ def from_timm(model: Any) -> VisionTransformer:
         in_channels=model.patch_embed.proj.in_channels,
         num_classes=model.head.out_features if has_head else model.embed_dim,
         embed_dim=model.embed_dim,
-        depth=len(model.blocks),
-        num_heads=first.attn.num_heads,
+        depth=len(blocks),
+        num_heads=num_heads.pop(),
         mlp_ratio=_ratio(first.mlp.fc1.out_features, model.embed_dim),
         qkv_bias=first.attn.qkv.bias is not None,
-        pool="cls" if model.cls_token is not None else "mean",
+        pool="cls" if has_token else "mean",
         num_registers=registers,
-        mlp=_kind_of_mlp(first.mlp),
+        mlp=TIMM_MLPS[mlps.pop()],
     )
-    tensors = fold_layer_scale(model.state_dict())
-    if model.cls_token is None:
-        tensors["cls_token"] = model.pos_embed.new_zeros(1, 0, config.embed_dim)
+    tensors, like = fold_layer_scale(model.state_dict()), model.patch_embed.proj.weight
+    if not has_token:
+        tensors["cls_token"] = like.new_zeros(1, 0, config.embed_dim)
     if registers:  # behind the class token, (1, 1, D) and (1, R, D) -> (1, 1+R, D)
         tensors["cls_token"] = torch.cat([model.cls_token, tensors.pop("reg_token")], dim=1)
-    if model.cls_token is not None and model.no_embed_class:
-        rows = model.pos_embed.new_zeros(1, 1 + registers, config.embed_dim)
+    if has_token and model.no_embed_class and model.pos_embed is not None:
+        rows = like.new_zeros(1, 1 + registers, config.embed_dim)
         tensors["pos_embed"] = torch.cat([rows, model.pos_embed], dim=1)  # (1, N, D) -> (1, T, D)
-    changes = {"norm_first": not _is_identity(model.norm_pre), "norm_eps": first.norm1.eps}
-    return _assemble(config, tensors, model.training, changes)
+    changes = {
+        "norm_first": not isinstance(model.norm_pre, nn.Identity),
+        "norm_eps": first.norm1.eps,
+    }
+    return _assemble("timm", config, tensors, model.training, changes)
 
 
 def fold_layer_scale(state_dict: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -176,13 +216,6 @@ def fold_layer_scale(state_dict: dict[str, torch.Tensor]) -> dict[str, torch.Ten
     return tensors
 
 
-def _kind_of_mlp(mlp: Any) -> str:
-    """Give the name that our configuration has for a timm MLP."""
-    if hasattr(mlp, "gate_last"):
-        return "swiglu"
-    return "quick_gelu" if type(mlp.act).__name__ == "QuickGELU" else "gelu"
-
-
 def _ratio(hidden: int, embed_dim: int) -> float:
     """Return the mlp_ratio for which ``int(embed_dim * mlp_ratio)`` is the hidden width."""
     ratio = hidden / embed_dim
@@ -192,7 +225,7 @@ def _ratio(hidden: int, embed_dim: int) -> float:
 
 
 def _assemble(
-    config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool, changes: dict = DEFAULTS
+    library: str, config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool, changes: dict
 ) -> VisionTransformer:
     """Build our model around copies of the tensors; a bias that is missing there is zero here."""
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
@@ -200,161 +233,47 @@ def _assemble(
         if "head.weight" not in tensors:  # the output is what a head would read
             model.register_module("head", nn.Identity())
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-    for name, expected in model.state_dict().items():
+    expected = model.state_dict()
+    for name, tensor in expected.items():
         if name not in state and name.endswith(".bias"):
-            state[name] = state["pos_embed"].new_zeros(expected.shape)
-    try:
-        model.load_state_dict(state, assign=True)
-    except RuntimeError as error:
-        raise ValueError(
-            f"the model is no plain ViT: its blocks differ, or it has other parameters. {error}"
-        ) from None
+            state[name] = state["patch_embed.proj.weight"].new_zeros(tensor.shape)
+    shapes, wanted = ({n: t.shape for n, t in each.items()} for each in (state, expected))
+    differing = [name for name in shapes | wanted if shapes.get(name) != wanted.get(name)]
+    if differing:
+        _refuse(library, [f"parameters of other names or shapes: {_places(differing)}"])
+    model.load_state_dict(state, assign=True)
     return model.train(training)
 
 
-def _raise_obstacles(library: str, iterator: Iterator[str]) -> None:
+def _refuse(library: str, parts: list[str]) -> None:
     """Raise if there is anything that ours has no place for."""
-    obstacles = list(iterator)
-    if obstacles:
+    if parts:
+        plain = {"torchvision": "vit_b_16", "timm": "vit_base_patch16_224"}[library]
         raise ValueError(
             f"this {library} model cannot become a vitedu VisionTransformer, which has no place "
-            "for "
-            + "; ".join(obstacles)
-            + ". With published weights, choose a plain model instead, such as "
-            + ("vit_b_16." if library == "torchvision" else "vit_base_patch16_224.")
+            f"for {'; '.join(parts)}. With published weights, choose a plain model instead, such "
+            f"as {plain}."
         )
 
 
-def _torchvision_obstacles(model: Any) -> Iterator[str]:
-    """Name each part of a torchvision model that ours has no place for, with the remedy."""
-    from torchvision.models import vision_transformer as library
-
-    kind = type(model)
-    if kind is not library.VisionTransformer:  # a subclass may compute something else
-        yield f"a {kind.__name__} (pass a torchvision.models.VisionTransformer itself)"
-        return
-    conv, P = model.conv_proj, model.patch_size
-    if not isinstance(conv, nn.Conv2d):
-        yield "a conv stem (build the model with conv_stem_configs=None)"
-    elif conv.kernel_size != (P, P) or conv.stride != (P, P) or conv.padding != (0, 0):
-        yield f"a convolution {conv} whose patches are not side by side (kernel_size=stride={P})"
-    if isinstance(model.heads, nn.Sequential) and hasattr(model.heads, "pre_logits"):
-        yield "pre_logits, a hidden layer in the head (representation_size=None)"
-    elif not isinstance(model.heads, nn.Linear) and not (
-        isinstance(model.heads, nn.Sequential)
-        and len(model.heads) == 1
-        and isinstance(model.heads[0], nn.Linear)
-    ):
-        yield "a head that is not one linear layer (set model.heads to an nn.Linear)"
-    blocks = list(model.encoder.layers)
-    yield from _block_obstacles([block.self_attention.num_heads for block in blocks])
-    norms = [norm for block in blocks for norm in (block.ln_1, block.ln_2)]
-    yield from _norm_obstacles([*norms, model.encoder.ln])
-    yield from _activation_obstacles([block.mlp[1] for block in blocks], nn.GELU)
+def _other_kinds(model: Any, theirs: type, kinds: list[str]) -> list[str]:
+    """Name the modules of a kind that ours has no place for."""
+    if type(model) is not theirs:  # a subclass may compute something else
+        return [f"a {type(model).__name__} (pass a {theirs.__module__}.{theirs.__name__} itself)"]
+    places: dict[str, list[str]] = {}
+    for name, part in model.named_modules():
+        if type(part).__name__ not in kinds or getattr(part, "approximate", "none") != "none":
+            places.setdefault(str(part).partition("\n")[0].rstrip("("), []).append(name)
+    return [f"{kind} at {_places(names)}" for kind, names in places.items()]
 
 
-def _timm_obstacles(model: Any) -> Iterator[str]:
-    """Name each part of a timm model that ours has no place for, with the remedy."""
-    from timm.layers import GluMlp, QuickGELU
-    from timm.layers.activations import GELU
-    from timm.models import vision_transformer as library
-
-    if getattr(model, "dist_token", None) is not None:
-        yield "a distillation token (use the model without it, such as deit_base_patch16_224)"
-        return
-    kind = type(model)
-    if kind is not library.VisionTransformer:  # a subclass may compute something else
-        yield f"a {kind.__name__} (pass a timm.models.VisionTransformer itself)"
-        return
-
-    # from pixels to the first block
-    embed = model.patch_embed
-    if type(embed) is not library.PatchEmbed:
-        yield f"a stem of type {type(embed).__name__} (embed_layer=PatchEmbed)"
-    elif not _is_identity(embed.norm):
-        yield "a norm inside the patch embedding (embed_norm_layer=None)"
-    elif len(set(embed.img_size)) > 1 or len(set(embed.patch_size)) > 1:
-        yield (
-            f"images or patches that are not square, {embed.img_size} and {embed.patch_size} "
-            "(give one number for img_size and patch_size)"
-        )
-    if model.reg_token is not None and model.cls_token is None:
-        yield f"registers, {model.reg_token.shape[1]} without a class token (reg_tokens=0)"
-    if model.pos_embed is None:
-        yield "a model without learned positions (pos_embed='learn')"
-
-    # the blocks
-    blocks = list(model.blocks)
-    kinds: set[type] = {type(block) for block in blocks} - {library.Block}
-    kinds |= {type(block.attn) for block in blocks if hasattr(block, "attn")} - {library.Attention}
-    kinds |= {type(block.mlp) for block in blocks if hasattr(block, "mlp")} - {library.Mlp, GluMlp}
-    if kinds:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        yield f"blocks made of {names} (leave block_fn, attn_layer and mlp_layer alone)"
-    else:
-        yield from _block_obstacles([block.attn.num_heads for block in blocks])
-        if any(block.attn.head_dim * block.attn.num_heads != model.embed_dim for block in blocks):
-            yield "heads that are not embed_dim / num_heads wide (leave attn_head_dim alone)"
-        if not all(_is_identity(block.attn.q_norm) for block in blocks):
-            yield "QK-norm (qk_norm=False)"
-        inner = [getattr(part, "norm", None) for b in blocks for part in (b.attn, b.mlp)]
-        if not all(_is_identity(norm) for norm in inner):
-            yield "a norm inside attention or MLP (scale_attn_norm=False, scale_mlp_norm=False)"
-        if any(getattr(block.attn, "gate", None) is not None for block in blocks):
-            yield "gated attention (gated=False)"
-        gated = [block.mlp for block in blocks if isinstance(block.mlp, GluMlp)]
-        if any(mlp.gate_last or not isinstance(mlp.act, nn.SiLU) for mlp in gated):
-            yield "a gated MLP other than SwiGLU (mlp_layer=SwiGLUPacked)"
-        plain = [block.mlp.act for block in blocks if not isinstance(block.mlp, GluMlp)]
-        yield from _activation_obstacles(plain, nn.GELU, GELU, QuickGELU)
-        if len({_kind_of_mlp(block.mlp) for block in blocks}) > 1:
-            yield "blocks whose MLPs differ (use one mlp_layer and act_layer)"
-
-    # from the last block to the logits
-    if getattr(model, "attn_pool", None) is not None or model.global_pool not in ("token", "avg"):
-        yield f"pooling by {model.global_pool!r} (global_pool='token')"
-    elif model.cls_token is not None and model.global_pool == "avg":
-        yield "a class token beside average pooling (global_pool='token', or class_token=False)"
-    if not _is_identity(model.fc_norm):
-        yield "fc_norm, a norm after pooling (fc_norm=False)"
-    elif _is_identity(model.norm):
-        yield "a model without a last norm (final_norm=True)"
-    if not isinstance(model.head, nn.Linear) and not _is_identity(model.head):
-        yield f"a head of type {type(model.head).__name__} (num_classes)"
-    if not kinds:
-        norms = [norm for block in blocks for norm in (block.norm1, block.norm2)]
-        norms += [norm for norm in (model.norm_pre, model.norm) if not _is_identity(norm)]
-        eps = {norm.eps for norm in norms if isinstance(norm, nn.LayerNorm)}
-        yield from _norm_obstacles(norms, eps=eps.pop() if len(eps) == 1 else NORM_EPS)
+def _differences(model: nn.Module, num_heads: set[int]) -> list[str]:
+    """Say where blocks differ, or norms: ours have one number of heads and one eps."""
+    eps = {part.eps for part in model.modules() if isinstance(part, nn.LayerNorm)}
+    many = {"blocks with {} heads": num_heads, "norms with eps {}": eps}
+    return [words.format(sorted(found)) for words, found in many.items() if len(found) != 1]
 
 
-def _is_identity(module: nn.Module | None) -> bool:
-    return module is None or isinstance(module, nn.Identity)
-
-
-def _block_obstacles(heads: list[int]) -> Iterator[str]:
-    """Find models without blocks, and blocks that differ in their number of heads."""
-    if len(set(heads)) != 1:
-        yield f"blocks with {heads} heads (use one number of heads, and at least one block)"
-
-
-def _norm_obstacles(norms: list[nn.Module], eps: float = NORM_EPS) -> Iterator[str]:
-    """Find norms of another class or with another eps, which would change every logit a little."""
-    for norm in norms:
-        if not isinstance(norm, nn.LayerNorm) or norm.weight is None:
-            yield f"a norm of type {type(norm).__name__} (norm_layer=LayerNorm, with a weight)"
-            return
-        if norm.eps != eps:
-            yield (
-                f"LayerNorm with eps={norm.eps:g}, ours is {eps:g} "
-                f"(norm_layer=partial(LayerNorm, eps={eps:g}))"
-            )
-            return
-
-
-def _activation_obstacles(activations: list[nn.Module], *allowed: type) -> Iterator[str]:
-    """Find MLPs that bend with anything but the exact GELU."""
-    for act in activations:
-        if not isinstance(act, allowed) or getattr(act, "approximate", "none") != "none":
-            yield f"the activation {act} (act_layer=nn.GELU, without an approximation)"
-            return
+def _places(names: Iterable[str]) -> str:
+    """Write names of parts, those of all blocks as one."""
+    return ", ".join(dict.fromkeys(re.sub(r"(?<=[._])\d+", "*", name) for name in names))

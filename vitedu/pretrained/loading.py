@@ -32,7 +32,6 @@ from vitedu.vit_and_cnn import ResNet
 def load_pretrained(
     name: str,
     *,
-    source: str = "auto",
     image_size: int | None = None,
     num_classes: int | None = None,
     weights: str | Path | None = None,
@@ -41,9 +40,7 @@ def load_pretrained(
 
     Args:
         name: of ``vitedu list --models`` (one line says what it is and how good); or of torchvision
-            or timm, with or without that of the weights behind a dot.
-        source: ``"torchvision"``, ``"timm"`` (which must be installed), or ``"auto"``: whichever of
-            the two, in this order, knows the name.
+            or timm, which must be installed, with or without that of the weights behind a dot.
         image_size: pixels; positions are interpolated to it as timm does. Default: the weights'.
         num_classes: K; another number than the weights have makes a new head of zeros, to be
             trained. Weights without a head (DINOv2) give features (B, D) where this is left out.
@@ -76,7 +73,7 @@ def load_pretrained(
             if (image_size, num_classes) not in ((None, None), (32, 10)):
                 raise ValueError(f"{name} is a CNN for 32 pixels and 10 classes, as it is.")
             return model.eval()  # type: ignore[return-value]
-    elif library_of(name, source) == "torchvision":
+    elif library_of(name) == "torchvision":
         model = _load_torchvision(name, tensors)
     else:
         model = _load_timm(name, tensors)
@@ -92,7 +89,10 @@ def load_pretrained(
     has_head = isinstance(model.head, nn.Linear)
     if num_classes is not None and not (has_head and num_classes == model.config.num_classes):
         model.config = replace(model.config, num_classes=num_classes)
-        model.head = _new_head(model.config.embed_dim, num_classes)
+        # of zeros: every class is as probable as any other until it has been trained
+        model.head = nn.utils.skip_init(nn.Linear, model.config.embed_dim, num_classes)
+        nn.init.zeros_(model.head.weight)
+        nn.init.zeros_(model.head.bias)
     return model.eval()
 
 
@@ -106,9 +106,7 @@ def name_images(
 ) -> int:
     """Name the most probable classes of each image; without a name, by the best shipped model."""
     records = reading.shipped_models()
-    name = name or next((each for each in records if "unlike" in records[each]), None)
-    if not name:
-        raise ValueError("no trained model comes along; give --checkpoint or --pretrained.")
+    name = name or next(each for each in records if "unlike" in records[each])
     if top < 1:
         raise ValueError(f"top must be at least 1 (got {top}).")
     if "unlike" not in records.get(name, {"unlike": None}):
@@ -169,14 +167,6 @@ def build_shipped(description: dict) -> Any:
     return model
 
 
-def _new_head(embed_dim: int, num_classes: int) -> nn.Linear:
-    """Make a head of zeros: every class is as probable as any other until it has been trained."""
-    head = nn.utils.skip_init(nn.Linear, embed_dim, num_classes)
-    nn.init.zeros_(head.weight)
-    nn.init.zeros_(head.bias)
-    return head
-
-
 def _load_torchvision(
     name: str, tensors: dict[str, torch.Tensor] | None = None
 ) -> VisionTransformer:
@@ -211,9 +201,8 @@ def _load_timm(name: str, tensors: dict[str, torch.Tensor] | None) -> VisionTran
         K = width if head == "head.weight" else 0
     elif not entry.has_weights:
         raise ValueError(f"timm publishes no weights for {name!r}; give a file with weights=path.")
-    from_timm(
-        timm.create_model(name, num_classes=K)
-    )  # what is refused is refused before the download
+    # what is refused is refused before the download
+    from_timm(timm.create_model(name, num_classes=K))
     if tensors is not None:
         tensors.pop("mask_token", None)  # of DINOv2's own file: training alone uses it
         theirs = timm.create_model(name, img_size=size, num_classes=K)

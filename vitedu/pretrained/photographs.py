@@ -20,9 +20,8 @@ from vitedu.pretrained.reading import FOLDER, read_weights
 from vitedu.vit import capture
 
 SHIPPED = FOLDER / "dinov2" / "photographs.safetensors"
-IMAGE_SIZE = (
-    518  # pixels of the shipped measurement: 37 x 37 patches, as the weights were published
-)
+# pixels of the shipped measurement: 37 x 37 patches, as the weights were published
+IMAGE_SIZE = 518
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as its authors prepare
 
 

@@ -10,7 +10,6 @@ torchvision's SWAG weights, for one, are for non-commercial use only.
 """
 
 import difflib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,24 +18,18 @@ import torch
 from vitedu.data.image_folder import to_square, upright_rgb
 from vitedu.pretrained.reading import SHIPPED, normalize, read_shipped, shipped_models
 
-SOURCES = ("auto", "torchvision", "timm")
 
-
-def library_of(name: str, source: str = "auto") -> str:
+def library_of(name: str) -> str:
     """Say which library a name belongs to, ``"torchvision"`` or ``"timm"``.
 
     Raises:
-        ValueError: neither, or not the one that was asked for; the message names choices.
+        ValueError: neither; the message names choices.
     """
-    if source not in SOURCES:
-        raise ValueError(f"source must be one of {', '.join(SOURCES)} (got {source!r}).")
     from torchvision.models import list_models
 
     architecture, names = name.partition(".")[0], list_models(include="vit_*")
-    if source != "timm" and architecture in names:
+    if architecture in names:
         return "torchvision"
-    if source == "torchvision":
-        raise ValueError(f"torchvision has no {name!r}. Choices: {', '.join(names)}.")
     try:
         import timm
     except ModuleNotFoundError:
@@ -64,8 +57,6 @@ class Preprocessing:
     """
 
     image_size: int  # S, pixels: the square in the middle that the model sees
-    resize_size: int  # pixels of the picture's shorter side before that square is cut out
-    interpolation: str  # of the resizing
     mean: tuple[float, ...]  # (3,) subtracted, on a scale of 0 to 1
     std: tuple[float, ...]  # (3,) then divided by
     class_names: tuple[str, ...] | None  # in the order of the logits; None where none are published
@@ -76,19 +67,17 @@ class Preprocessing:
         return self.transform(upright_rgb(image))
 
 
-def preprocessing(
-    name: str, *, source: str = "auto", image_size: int | None = None
-) -> Preprocessing:
+def preprocessing(name: str, *, image_size: int | None = None) -> Preprocessing:
     """Look up how pictures must be prepared for published weights; nothing is downloaded.
 
     Args:
-        name, source: as for ``load_pretrained``.
+        name: as for ``load_pretrained``.
         image_size: where the model was loaded for another size; the resizing keeps its proportion.
 
     Example:
         >>> prepare = preprocessing("vit_b_16")
-        >>> prepare.image_size, prepare.resize_size, prepare.mean, prepare.class_names[0]
-        (224, 256, (0.485, 0.456, 0.406), 'tench')
+        >>> prepare.image_size, prepare.mean, prepare.class_names[0]
+        (224, (0.485, 0.456, 0.406), 'tench')
     """
     if name.endswith(SHIPPED):
         description, _ = read_shipped(name)
@@ -99,8 +88,8 @@ def preprocessing(
         def prepare(image):
             return normalize(torch.tensor(to_square(image, side)).permute(2, 0, 1), data)
 
-        return Preprocessing(side, side, "bicubic", mean, std, names, prepare)
-    if library_of(name, source) == "torchvision":
+        return Preprocessing(side, mean, std, names, prepare)
+    if library_of(name) == "torchvision":
         entry = torchvision_entry(name)
         transform = entry.transforms()
         if image_size is not None:
@@ -109,8 +98,6 @@ def preprocessing(
             transform.crop_size = [image_size]
         return Preprocessing(
             image_size=transform.crop_size[0],
-            resize_size=transform.resize_size[0],
-            interpolation=transform.interpolation.value,
             mean=tuple(transform.mean),
             std=tuple(transform.std),
             class_names=tuple(entry.meta["categories"]),
@@ -125,8 +112,6 @@ def preprocessing(
     subset = infer_imagenet_subset(published)
     return Preprocessing(
         image_size=config["input_size"][-1],
-        resize_size=math.floor(config["input_size"][-1] / config["crop_pct"]),
-        interpolation=config["interpolation"],
         mean=tuple(config["mean"]),
         std=tuple(config["std"]),
         class_names=tuple(ImageNetInfo(subset).label_descriptions()) if subset else None,

@@ -76,9 +76,8 @@ def read_course_model(
     description, weights = read_shipped(name)
     learned = description["data"]
     if data is not None:
-        remedy = (
-            f"Train one (vitedu train), or take its own images: load_data({learned['name']!r})."
-        )
+        own = f"load_data({learned['name']!r})"
+        remedy = f"Train one (vitedu train), or take its own images: {own}."
         of_data({learned["name"]: name}, data, f"the shipped model {name} was trained", remedy)
     return config_of(description), weights, learned
 

@@ -5,8 +5,7 @@ The lines that notebooks show lie beside it as ``<name>.jsonl``; ``measured(name
 stands what experiments share: images, training with ``fit`` and measuring, and runs of all arms,
 each a line of JSON. A run that was stopped goes on: what stands in the file is not run again.
 
-Every line names its data, or a line ``{"data": "shapes"}`` above does. A module that runs on other
-data than ``DATA`` has a ``DATA`` of its own.
+Every line names its data. A module that runs on other data than ``DATA`` has a ``DATA`` of its own.
 """
 
 import importlib
@@ -34,7 +33,6 @@ from vitedu.data.loading import Split, of_data
 from vitedu.data.shapes import draw_shapes
 from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting.evaluating import measure
-from vitedu.fitting.history import History
 from vitedu.hardware import Profile, pick_device
 from vitedu.stopwatch import machine
 
@@ -64,41 +62,28 @@ def drawings(count: int, stream: int, seed: int = 0) -> tuple[torch.Tensor, ...]
     return tuple(map(torch.from_numpy, draw_shapes(count, seed=seed, stream=stream)))
 
 
-def train_to_end(
-    model: nn.Module,
-    data: Data,
-    config: TrainConfig,
-    validation_images: int | None = None,
-    **options,
-) -> History:
-    """Train a model in place with ``fit``, validating on the first images only, or on all.
-
-    A KeyboardInterrupt passes: half a run must not become a row.
-    """
-    images, labels = data.validation.images, data.validation.labels
-    few = Split(images[:validation_images], labels[:validation_images])
-    history = fit(model, replace(data, validation=few), config, **options)
-    if history.interrupted:
-        raise KeyboardInterrupt
-    return history
-
-
 def train_and_measure(
     model: nn.Module,
     data: Data,
     config: TrainConfig,
     columns: str = "parameters train_accuracy test_accuracy cpu_seconds",
     validation_images: int | None = None,
+    **options,
 ) -> Results:
     """Train a model to the end, leave it on the CPU, and give the results named by ``columns``.
 
-    ``fit`` counted the accuracies of training, in its last epoch or in all. Those on validation and
-    test images are of all of them. Seconds are those of training.
+    ``fit``, which takes the ``options``, validates on the first images only, or on all, and counted
+    the losses and accuracies of training, in its last epoch or in all. Accuracies on validation and
+    test images are of all of them. Seconds are those of training. A KeyboardInterrupt passes: half
+    a run must not become a row.
     """
+    images, labels = data.validation.images, data.validation.labels
+    few = replace(data, validation=Split(images[:validation_images], labels[:validation_images]))
     started = time.process_time()
-    history = train_to_end(model, data, config, validation_images, show_progress=False)
-    seconds, cpu = time.process_time() - started, torch.device("cpu")
-    last_accuracy = history.rows[-1].validation_accuracy  # of all images, if all were used
+    history = fit(model, few, config, **{"show_progress": False, **options})
+    if history.interrupted:
+        raise KeyboardInterrupt
+    seconds, cpu, last = time.process_time() - started, torch.device("cpu"), history.rows[-1]
     model.to(cpu)
 
     def accuracy(split: Split) -> float:
@@ -106,12 +91,16 @@ def train_and_measure(
 
     measures: dict[str, Callable[[], Any]] = {
         "parameters": lambda: sum(p.numel() for p in model.parameters()),
-        "train_accuracy": lambda: round(history.rows[-1].train_accuracy, 4),
+        "train_images": lambda: len(data.train),
+        "train_loss": lambda: round(last.train_loss, 4),
+        "train_accuracy": lambda: round(last.train_accuracy, 4),
         "train_accuracies": lambda: [round(row.train_accuracy, 3) for row in history.rows],
+        "validation_loss": lambda: round(last.validation_loss, 4),
         "validation_accuracy": lambda: (
-            accuracy(data.validation) if validation_images else last_accuracy
+            accuracy(data.validation) if validation_images else last.validation_accuracy
         ),
         "test_accuracy": lambda: accuracy(data.test),
+        "device": lambda: history.device,
         "precision": lambda: history.precision,
         "seconds": lambda: round(history.seconds, 1),
         "cpu_seconds": lambda: round(seconds, 1),
@@ -212,23 +201,15 @@ def complete(
 def read(path: Path, arms: Arms) -> Iterator[Measurement]:
     """Give the measurements of a file, none if there is no file.
 
-    A ValueError names a line that is none, that does not say its data, or of an arm that has other
-    settings by now.
+    A ValueError names a line that is none, or of an arm that has other settings by now.
     """
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    common: dict = {}
     for number, line in enumerate(lines, start=1):
         place = f"{path}, line {number}"
         try:
-            fields = json.loads(line)
-            if set(fields) == {"data"}:
-                common = fields  # of the lines below
-                continue
-            row = Measurement(**{"data": "", **common, **fields})
+            row = Measurement(**json.loads(line))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place} is no measurement: {error}") from None
-        if not row.data:
-            raise ValueError(f'{place} does not name its data. Put {{"data": "shapes"}} above it.')
         if row.arm not in arms:
             raise ValueError(f"{place}: no arm named {row.arm!r}. Choices: {'; '.join(arms)}.")
         if row.settings != arms[row.arm]:

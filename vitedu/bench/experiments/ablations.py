@@ -12,13 +12,12 @@ from typing import Any
 import torch
 
 from vitedu.bench.experiments import (
-    DATA,
     Measurement,
     Results,
     cut,
     group_by_arm,
-    load,
-    train_to_end,
+    images,
+    train_and_measure,
 )
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
@@ -80,7 +79,7 @@ ARMS = {change.name: {**settings(change.name)[0], **settings(change.name)[1]} fo
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one arm on the photographs, on a few of them to try it out."""
-    data = load(DATA, limit=cut(45_000, profile, 1_000), held_out=cut(10_000, profile, 1_000))
+    data = images(profile, None, quick=(1_000, 1_000))
     return train_arm(arm, seed, data, epochs=cut(3, profile, 1))
 
 
@@ -91,17 +90,8 @@ def train_arm(arm: str, seed: int, data: Data, *, epochs: int, device: str = "au
     torch.manual_seed(seed)
     model = build_model(preset(PRESET, fused=True, **sizes, **changes))
     config = TrainConfig(epochs=epochs, seed=seed, device=device, **recipe)
-    history = train_to_end(model, data, config, show_progress=True)
-    last = history.rows[-1]
-    return {
-        "train_images": len(data.train),
-        "train_loss": round(last.train_loss, 4),
-        "validation_loss": round(last.validation_loss, 4),
-        "validation_accuracy": last.validation_accuracy,
-        "seconds": round(history.seconds, 1),  # of training
-        "device": history.device,
-        "precision": history.precision,
-    }
+    columns = "train_images train_loss validation_loss validation_accuracy seconds device precision"
+    return train_and_measure(model, data, config, columns, show_progress=True)
 
 
 def summary(runs: Iterable[Measurement]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import DATA, Arms, Measurement, Results, cut, load, train_to_end
+from vitedu.bench.experiments import Arms, Measurement, Results, images, train_and_measure
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.evaluating import predict
@@ -50,29 +50,16 @@ TRACED = STEPS["+ its own rate"], 0  # the run that the notebook begins with
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one arm and measure it; of the traced run keep the losses and sixteen answers."""
-    limit, held_out = cut(45_000, profile, 320), cut(5_000, profile, 100)
-    data = load(DATA, limit=limit, held_out=held_out)
-    losses: list[float] = []
+    data, losses = images(profile, None, quick=(320, 100)), list[float]()
     torch.manual_seed(seed)
-    model = build_model(preset(PRESET, fused=True))
-    history = train_to_end(
-        model,
-        data,
-        TrainConfig(seed=seed, **ARMS[arm]),
-        show_progress=False,
-        on_step=losses.append,
-    )
-    last = history.rows[-1]
-    results: Results = {
-        "validation_accuracy": last.validation_accuracy,
-        "train_accuracy": round(last.train_accuracy, 4),
-        "precision": history.precision,
-        "seconds": round(history.seconds, 1),
-    }
+    model, config = build_model(preset(PRESET, fused=True)), TrainConfig(seed=seed, **ARMS[arm])
+    columns = "validation_accuracy train_accuracy validation_loss precision seconds"
+    results = train_and_measure(model, data, config, columns, on_step=losses.append)
+    loss = results.pop("validation_loss")
     if (arm, seed) == TRACED:
-        results["losses"] = [round(loss, 2) for loss in losses]
-        results["validation_loss"] = round(last.validation_loss, 4)
-        results["answers"] = predict(model, data.validation.images[:16], data).argmax(1).tolist()
+        answers = predict(model, data.validation.images[:16], data).argmax(dim=1).tolist()
+        results |= {"losses": [round(each, 2) for each in losses], "answers": answers}
+        results["validation_loss"] = loss
     return results
 
 
@@ -102,17 +89,14 @@ def largest_gain(rows: Sequence[Measurement]) -> str:
 
 
 def traced_moment(rows: Sequence[Measurement], data: Data) -> dict[str, Any]:
-    """Give the end of the traced run as ``plots.training.show_moment`` takes it, {} without it."""
-    for row in rows:
-        if (row.arm, row.seed) == TRACED:
-            found, names = row.results, data.class_names
-            count = len(found["losses"])
-            return {
-                "losses": found["losses"],
-                "validation": [(count, found["validation_loss"])],
-                "steps": count,
-                "images": data.validation.images[:16],
-                "truth": [names[k] for k in data.validation.labels[:16]],
-                "answers": [names[k] for k in found["answers"]],
-            }
-    return {}
+    """Give the end of the traced run as ``plots.training.show_moment`` takes it."""
+    found = next(row.results for row in rows if (row.arm, row.seed) == TRACED)
+    names, count = data.class_names, len(found["losses"])
+    return {
+        "losses": found["losses"],
+        "validation": [(count, found["validation_loss"])],
+        "steps": count,
+        "images": data.validation.images[:16],
+        "truth": [names[k] for k in data.validation.labels[:16]],
+        "answers": [names[k] for k in found["answers"]],
+    }

@@ -30,8 +30,8 @@ def train(arm: str, seed: int, steps: int) -> tuple[nn.Module, list[float]]:
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=steps)
     generator = torch.Generator().manual_seed(seed)
     shares: Any = {
-        "weight": 1
-        / (2 * CUE_DISTANCE + 1),  # all distances count alike: there are 2 d + 1 cells each
+        # all distances count alike: there are 2 d + 1 cells each
+        "weight": 1 / (2 * CUE_DISTANCE + 1),
         "pos_weight": torch.tensor(3.0),  # three cells say no for each that says yes
     }
     for _ in range(steps):

@@ -34,10 +34,10 @@ RECIPES: dict[str, Any] = {
 COMMON: Any = {"batch_size": 64, "crop_padding": 2, "label_smoothing": 0.1}
 
 
-def build(network: str, seed: int) -> nn.Module:
-    """Make the small CNN or the small ViT; the seed draws its weights."""
+def build(network: str, seed: int, **changes) -> nn.Module:
+    """Make the small CNN, or the small ViT with some fields changed; the seed draws its weights."""
     torch.manual_seed(seed)
-    return build_model(CONFIG) if network == "ViT" else SmallCNN(width=25)
+    return build_model(replace(CONFIG, **changes)) if network == "ViT" else SmallCNN(width=25)
 
 
 def settings(network: str, *, steps: int, images: int, seed: int) -> TrainConfig:

@@ -118,17 +118,10 @@ def named_right(model: nn.Module, data: Data, images: torch.Tensor, labels: torc
 
 def at_best_rate(rows: Iterable[Measurement]) -> dict[str, tuple[float, list[Measurement]]]:
     """Give way -> (its best rate, the rows there); the validation accuracy of seed 0 decides."""
-    rows = list(rows)
-    best: dict[str, Measurement] = {}
-    for row in rows:
-        rival = best.get(row.settings["way"])
-        if row.seed == 0 and (rival is None or _validation(row) > _validation(rival)):
-            best[row.settings["way"]] = row
-    return {
-        way: (chosen.settings["lr"], [row for row in rows if row.arm == chosen.arm])
-        for way, chosen in best.items()
-    }
-
-
-def _validation(row: Measurement) -> float:
-    return row.results["validation_accuracy"]
+    rows, found = list(rows), {}
+    first = [row for row in rows if row.seed == 0]
+    for way in dict.fromkeys(row.settings["way"] for row in first):
+        tried = [row for row in first if row.settings["way"] == way]
+        best = max(tried, key=lambda row: row.results["validation_accuracy"])
+        found[way] = best.settings["lr"], [row for row in rows if row.arm == best.arm]
+    return found

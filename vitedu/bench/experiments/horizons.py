@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Results, load, train_and_measure
+from vitedu.bench.experiments import Arms, Results, images, train_and_measure
 from vitedu.data.cifar10 import CLASS_NAMES
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
@@ -30,8 +30,7 @@ def build(arm: str, seed: int) -> nn.Module:
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one network on all photographs and measure it."""
-    few = profile.name == "quick"
-    data = load(DATA, limit=200, held_out=200) if few else load(DATA)
+    data = images(profile, None, quick=(200, 200))
     config = TrainConfig(seed=seed, **COMMON, **ARMS[arm])
     columns = "parameters validation_accuracy test_accuracy precision cpu_seconds"
     return train_and_measure(build(arm, seed), data, config, columns)

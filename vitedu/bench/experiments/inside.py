@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Arms, Results, cut, images, train_to_end
+from vitedu.bench.experiments import Arms, Results, cut, images, train_and_measure
 from vitedu.data import Data
-from vitedu.fitting.loop import TrainConfig, measure_test_accuracy
+from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 from vitedu.inside import measure_internals
 from vitedu.options import VisionTransformerWithOptions, with_options
@@ -82,15 +82,11 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     model = build(arm, seed, data)
     before = measure_inside(model, data)
     config = settings(seed, cut(4, profile, 1))
-    history = train_to_end(model, data, config, validation_images=100, show_progress=False)
-    model = model.cpu()
-    results: Results = {
-        "test_accuracy": measure_test_accuracy(model, data),
-        "train_accuracy": history.rows[-1].train_accuracy,
-    }
+    columns = "test_accuracy train_accuracy precision seconds"
+    results = train_and_measure(model, data, config, columns, validation_images=100)
     for when, measures in (("untrained", before), ("trained", measure_inside(model, data))):
         results |= {f"{when}: {name}": round(value, 4) for name, value in measures.items()}
-    return results | {"precision": history.precision, "seconds": round(history.seconds, 1)}
+    return results
 
 
 def measure_inside(model: VisionTransformer, data: Data) -> dict[str, float]:

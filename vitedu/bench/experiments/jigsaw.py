@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import Arms, Results, images, train_and_measure
 from vitedu.data.loading import Split
 from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.fitting.recipes import thread_recipe
@@ -23,8 +23,7 @@ ARMS: Arms = {"with positions": {"positions": 1}, "without positions": {"positio
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model for one epoch and measure it on both kinds of test images."""
-    limit, held_out = cut(45_000, profile, 500), cut(10_000, profile, 200)
-    data, config = load(DATA, limit=limit, held_out=held_out), PRESETS["vit_pico_patch4_32"]
+    data, config = images(profile, None, quick=(500, 200)), PRESETS["vit_pico_patch4_32"]
     share = ARMS[arm]["positions"]
 
     def add_tokens(patch_tokens, cls_token, pos_embed):
@@ -36,6 +35,6 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
         model, data, thread_recipe(seed=seed), "validation_accuracy test_accuracy precision seconds"
     )
     order = torch.randperm(config.num_patches, generator=torch.Generator().manual_seed(seed))
-    images = shuffle_patches(data.test.images, config.patch_size, order)
-    puzzles = replace(data, test=Split(images, data.test.labels))
+    shuffled = shuffle_patches(data.test.images, config.patch_size, order)
+    puzzles = replace(data, test=Split(shuffled, data.test.labels))
     return found | {"shuffled_accuracy": measure_test_accuracy(model, puzzles)}

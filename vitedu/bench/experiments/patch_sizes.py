@@ -7,12 +7,9 @@ were chosen to take about as long as twelve with patches of 8 px; the rows say h
 
 from dataclasses import replace
 
-import torch
-
 from vitedu.bench.experiments import Arms, Results, cut, train_and_measure
-from vitedu.bench.experiments.data_hunger import CONFIG, photographs, settings
+from vitedu.bench.experiments.data_hunger import build, photographs, settings
 from vitedu.hardware import Profile
-from vitedu.options import build_model
 
 ARMS: Arms = {
     f"{patch_size} px, {epochs} epochs": {"patch_size": patch_size, "epochs": epochs}
@@ -28,8 +25,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model; give its accuracies and the seconds of the processor."""
     patch_size, epochs = ARMS[arm].values()
     data = photographs(3_200, seed, profile)
-    torch.manual_seed(seed)
-    model = build_model(replace(CONFIG, fused=True, patch_size=patch_size))
+    model = build("ViT", seed, fused=True, patch_size=patch_size)
     config = settings("ViT", steps=1, images=len(data.train), seed=seed)
     config = replace(config, epochs=cut(epochs, profile, 1), precision="float32")
     return train_and_measure(model, data, config, validation_images=100)

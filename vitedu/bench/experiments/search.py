@@ -5,15 +5,10 @@ about 2.4 million multiply-accumulates an image. A search trains each once and c
 accuracy. All seeds of all candidates show what such a choice is worth.
 """
 
-from dataclasses import replace
-
-import torch
-
 from vitedu.bench.experiments import Arms, Results, images, train_and_measure
-from vitedu.bench.experiments.data_hunger import CONFIG, settings
+from vitedu.bench.experiments.data_hunger import build, settings
 from vitedu.efficient import macs
 from vitedu.hardware import Profile
-from vitedu.options import build_model
 
 ARMS: Arms = {
     "width 64, depth 4, 4 heads": {},
@@ -27,15 +22,10 @@ ARMS: Arms = {
 }
 
 
-def build(arm: str, seed: int) -> torch.nn.Module:
-    """Make the untrained model of an arm; the seed draws its weights."""
-    torch.manual_seed(seed)
-    return build_model(replace(CONFIG, fused=True, **ARMS[arm]))
-
-
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model; give its accuracy on validation images, to choose by, and on test images."""
-    data, model = images(profile, None, quick=(200, 200)), build(arm, seed)
+    data = images(profile, None, quick=(200, 200))
+    model = build("ViT", seed, fused=True, **ARMS[arm])
     config = settings("ViT", steps=1, images=len(data.train), seed=seed)  # one epoch
     columns = "parameters train_accuracy validation_accuracy test_accuracy cpu_seconds precision"
     results = train_and_measure(model, data, config, columns, validation_images=100)

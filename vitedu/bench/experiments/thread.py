@@ -6,7 +6,7 @@ The run of notebook 01, which takes about a minute. Validation images choose, ov
 
 import torch
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import Arms, Results, images, train_and_measure
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 from vitedu.transplant import TorchEncoderViT
@@ -32,8 +32,7 @@ ARMS: Arms = {name: SETTINGS | change for name, change in CHANGES.items()}
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train the box for one epoch and measure it on validation images."""
-    limit, held_out = cut(45_000, profile, 1_000), cut(5_000, profile, 500)
-    data = load(DATA, limit=limit, held_out=held_out)
+    data = images(profile, None, quick=(1_000, 500))
     torch.manual_seed(seed)
     model = TorchEncoderViT(PRESETS["vit_pico_patch4_32"])
     config = TrainConfig(epochs=1, seed=seed, **ARMS[arm])

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import Arms, Results, images, train_and_measure
 from vitedu.fitting.recipes import thread_recipe
 from vitedu.hardware import Profile
 from vitedu.vit import PRESETS, VisionTransformer
@@ -109,7 +109,6 @@ def build(arm: str, seed: int, make: Callable[..., Any] = VisionTransformer) -> 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model for an epoch and measure it."""
-    limit, held_out = cut(45_000, profile, 1_000), cut(10_000, profile, 500)
-    data = load(DATA, limit=limit, held_out=held_out)
+    data = images(profile, None, quick=(1_000, 500))
     columns = "parameters validation_accuracy test_accuracy precision seconds"
     return train_and_measure(build(arm, seed), data, thread_recipe(seed=seed), columns)
