@@ -132,8 +132,8 @@ def probe_targets(needed: list[str], decoy: str, memory_mb: int) -> Iterator[dic
         folders = []
         for place in (None, HOME):
             with suppress(OSError):
-                folder = tempfile.TemporaryDirectory(prefix=".vitedu-probe-", dir=place)
-                folders.append(stack.enter_context(folder))
+                made = tempfile.TemporaryDirectory(prefix=".vitedu-probe-", dir=place)
+                folders.append(stack.enter_context(made))
         files = [os.path.join(folder, "grades.json") for folder in folders]
         for folder, file in zip(folders, files, strict=True):
             os.chmod(folder, 0o755)
