@@ -72,9 +72,9 @@ def _draw_two_grids(yours: list[str], across: int, title: str) -> Drawing | None
             x, y = x0 + i % across * size, 42 + i // across * size
             parts.append(box(x, y, size, size, PALE if number != right[i] else "#ffffff"))
             parts.append(words(x + size / 2, y + size / 2 + 4, number))
-        x, y = (x0 + (first % across + 0.5) * size, 42 + (first // across + 0.5) * size)
+        cx, cy = x0 + (first % across + 0.5) * size, 42 + (first // across + 0.5) * size
         parts.append(
-            f'<circle cx="{x}" cy="{y}" r="{size / 2 - 3}" fill="none" stroke="{colour}" '
+            f'<circle cx="{cx}" cy="{cy}" r="{size / 2 - 3}" fill="none" stroke="{colour}" '
             'stroke-width="2.5"/>'
         )
     rows = [yours[start : start + across] for start in range(0, len(yours), across)]
