@@ -6,6 +6,7 @@ import torch
 from matplotlib.colors import to_rgba
 
 from vitedu.inside import calibration
+from vitedu.plots import ink
 from vitedu.plots import inside as plots
 from vitedu.plots.widgets import explore_inside
 
@@ -88,8 +89,8 @@ def test_what_was_not_trained_is_grey_in_every_figure():
     lines = plots.show_lines(curves, xlabel="x", ylabel="y").axes[0].lines
     bars = plots.show_scores({"a": {k: 0.5 for k in name}}, chance=0.1, ylabel="y").axes[0].patches
     for drawn, untrained in (dots, lines):
-        assert (drawn.get_color() == plots.GREY, untrained.get_color()) == (False, plots.GREY)
-    assert [bar.get_facecolor() == to_rgba(plots.GREY) for bar in bars] == [False, True]
+        assert (drawn.get_color() == ink.GREY, untrained.get_color()) == (False, ink.GREY)
+    assert [bar.get_facecolor() == to_rgba(ink.GREY) for bar in bars] == [False, True]
 
 
 def test_calibration_draws_no_point_for_an_empty_slice():

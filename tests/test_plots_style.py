@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from vitedu.plots import style
+from vitedu.plots import ink, style
 
 
 def test_figure_leaves_no_trace_in_pyplot():
@@ -18,7 +18,7 @@ def test_figure_leaves_no_trace_in_pyplot():
     fig, axes = style.figure(2, 3)
     assert axes.shape == (2, 3) and len(fig.axes) == 6
     assert (plt.get_fignums(), dict(plt.rcParams)) == (before, settings)
-    assert len(set(style.CYCLE)) == 8  # eight curves get eight colours
+    assert len(set(ink.CYCLE)) == 8  # eight curves get eight colours
 
 
 def test_to_picture_takes_tensors_and_bytes():

@@ -60,7 +60,7 @@ def test_card_shows_the_image_its_patches_the_map_and_the_name(model, data, tmp_
     assert np.array_equal(tiles[1], image[:, :8, 8:16].permute(1, 2, 0))
     weights = capture(model, data.normalize(image)[None])["blocks.1.attn.weights"]
     attention = class_attention(weights, (4, 4))[0].mean(dim=0).numpy()
-    expected = module.colormaps[module.SEQUENTIAL](attention / attention.max(), alpha=0.6)
+    expected = module.colormaps[module.ink.SEQUENTIAL](attention / attention.max(), alpha=0.6)
     assert np.allclose(heat, expected, atol=0.02)  # of 256 colours
     share, k = predict(model, image[None], data)[0].max(dim=0)
     words = [text.get_text() for text in ax.texts]
@@ -125,7 +125,7 @@ def test_a_model_without_a_class_token_looks_with_its_patches(data):
     pixels = torch.from_numpy(square_photograph(data.test.images[0], 32))
     weights = capture(model, data.normalize(pixels)[None])["blocks.1.attn.weights"]
     mean = weights[0].mean(dim=(0, 1)).reshape(4, 4).numpy()
-    expected = module.colormaps[module.SEQUENTIAL](mean / mean.max(), alpha=0.6)
+    expected = module.colormaps[module.ink.SEQUENTIAL](mean / mean.max(), alpha=0.6)
     assert np.allclose(ax.images[-1].get_array(), expected, atol=0.02)
     assert "where the patches look" in [text.get_text() for text in ax.texts]
 

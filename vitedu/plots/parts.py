@@ -51,7 +51,7 @@ def write_cells(ax, words: np.ndarray, white: np.ndarray, corner: float = -0.5, 
 def colour_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float = 0, **look) -> None:
     """Draw a table of numbers from ``top`` downwards, each cell in the colour of its owner."""
     for (row, column), number in np.ndenumerate(numbers):
-        colour = ink.pick(owners[row, column])
+        colour = ink.pick(int(owners[row, column]))
         cell = Rectangle((column, top + row), 1, 1, facecolor=colour, alpha=0.35, edgecolor="white")
         ax.add_patch(cell)
         write(ax, column + 0.5, top + row + 0.5, str(number), **look)
