@@ -218,8 +218,16 @@ def main_train(
     if processes.rank == 0:
         print(images)
     try:
-        options = {"model_options": model_options, "source": data, "limit": limit}
-        result = train(images, preset_name, config, out=out, model_file=model_file, **options)
+        result = train(
+            images,
+            preset_name,
+            config,
+            model_options=model_options,
+            out=out,
+            source=data,
+            limit=limit,
+            model_file=model_file,
+        )
     except DivergedError as error:
         (out / STATE).unlink(missing_ok=True)  # going on would break at the same step
         print(f"vitedu: {error}", file=sys.stderr)

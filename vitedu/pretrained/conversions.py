@@ -97,7 +97,8 @@ def from_torchvision(model: Any) -> VisionTransformer:
     if len(heads) != 1 or not isinstance(heads[0], nn.Linear):
         others.append("a head that is not one linear layer (set model.heads to an nn.Linear)")
     _refuse("torchvision", others)
-    first, head = blocks[0], heads[0]
+    first: Any = blocks[0]
+    head: Any = heads[0]
     config = ViTConfig(
         image_size=model.image_size,
         patch_size=conv.kernel_size[0],
@@ -256,7 +257,7 @@ def _refuse(library: str, parts: list[str]) -> None:
         )
 
 
-def _other_kinds(model: Any, theirs: type, kinds: list[str]) -> list[str]:
+def _other_kinds(model: Any, theirs: Any, kinds: list[str]) -> list[str]:
     """Name the modules of a kind that ours has no place for."""
     if type(model) is not theirs:  # a subclass may compute something else
         return [f"a {type(model).__name__} (pass a {theirs.__module__}.{theirs.__name__} itself)"]
@@ -270,7 +271,7 @@ def _other_kinds(model: Any, theirs: type, kinds: list[str]) -> list[str]:
 def _differences(model: nn.Module, num_heads: set[int]) -> list[str]:
     """Say where blocks differ, or norms: ours have one number of heads and one eps."""
     eps = {part.eps for part in model.modules() if isinstance(part, nn.LayerNorm)}
-    many = {"blocks with {} heads": num_heads, "norms with eps {}": eps}
+    many: dict[str, set] = {"blocks with {} heads": num_heads, "norms with eps {}": eps}
     return [words.format(sorted(found)) for words, found in many.items() if len(found) != 1]
 
 
