@@ -8,7 +8,6 @@ import pytest
 from attacks import IMPORTS, RIGHT, VALUE, code, notebook
 
 from vitedu.exercises import find
-from vitedu.grading.box.isolation import open_box
 from vitedu.grading.grades import Submission
 from vitedu.grading.intake.extraction import extract
 from vitedu.grading.judge import grade_answer
@@ -105,13 +104,6 @@ RAISED = {
 TYPO = "def softmax(x, dim=-1):\n    return wieghts\n"
 
 
-@pytest.fixture(scope="module")
-def box():
-    """The strongest box of this machine."""
-    with open_box(allow_unsafe=True) as box:
-        yield box
-
-
 def graded(box, tmp_path, exercise, before, cell, after):
     """Hand a notebook in and have one exercise graded."""
     cells = [code(text) for text in [IMPORTS, *before]]
@@ -143,7 +135,7 @@ ATTENTION = """def scaled_dot_product_attention(q, k, v):
     return weights @ v, weights
 """
 WRONG = "def softmax(x, dim=-1, mask=None):\n    return x * 0\n"
-LOOPS = "def softmax(x, dim=-1):\n    while True:\n        pass\n"
+LOOPS = "import time\ndef softmax(x, dim=-1):\n    while True:\n        time.sleep(1)\n"
 CUTS = "def softmax(x, dim=-1):\n    return [][0]\n"
 
 
