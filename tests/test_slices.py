@@ -4,13 +4,17 @@ Each notebook is read, sliced and graded as a class's would be. Right answers ha
 cannot be taken along is not gradable, with the reason, and never 0.
 """
 
+from types import SimpleNamespace
+
 import pytest
 from attacks import IMPORTS, RIGHT, VALUE, code, notebook
 
 from vitedu.exercises import find
+from vitedu.grading.box.limits import Limits
 from vitedu.grading.grades import Submission
 from vitedu.grading.intake.extraction import extract
 from vitedu.grading.judge import grade_answer
+from vitedu.grading.transport.remote_answer import GRACE
 
 pytestmark = pytest.mark.slow
 
@@ -135,7 +139,7 @@ ATTENTION = """def scaled_dot_product_attention(q, k, v):
     return weights @ v, weights
 """
 WRONG = "def softmax(x, dim=-1, mask=None):\n    return x * 0\n"
-LOOPS = "import time\ndef softmax(x, dim=-1):\n    while True:\n        time.sleep(1)\n"
+LOOPS = "def softmax(x, dim=-1):\n    while True:\n        pass\n"
 CUTS = "def softmax(x, dim=-1):\n    return [][0]\n"
 
 
@@ -144,6 +148,8 @@ def test_one_mistake_costs_its_own_points(box, tmp_path, softmax):
     """References stand in for an earlier answer that did not pass, and the student is told."""
     attention = ATTENTION.format(more="")
     name = "scaled_dot_product_attention"
+    limits = Limits(call_seconds=4 + GRACE)  # an endless one is waited for, twice
+    box = SimpleNamespace(worker=box.worker, limits=limits, open_separate=box.open_separate)
     grade = graded(box, tmp_path, name, [softmax], attention, [])
     assert (grade.state, grade.points) == ("passed", grade.max_points), grade.lines
     words = "references stood in for softmax, which did not pass"
