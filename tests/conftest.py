@@ -3,6 +3,7 @@
 import itertools
 import os
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -24,6 +25,11 @@ FIRST = (
     "test_forged_observations.py",
 )
 LAST = ("test_checks_banks.py",)
+# One worker takes all of a row: they share a box, or what a compiler made.
+TOGETHER = (
+    "test_judge_attacks.py test_judge.py test_sharing.py test_slices.py test_undeserved.py",
+    "test_compiling.py test_compiled.py test_reference_registry.py",
+)
 # of banks alone: right answers, mutants, benchmarks
 PROOF = [Path(__file__).with_name(name) for name in ("proof", "bench")]
 LEFT_OUT = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|bank)\b", re.M)
@@ -92,7 +98,8 @@ def pytest_xdist_make_scheduler(config, log):
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             path = nodeid.split("::")[0]
-            return nodeid if path.endswith(SPLIT) else path
+            row = next((row for row in TOGETHER if Path(path).name in row.split()), path)
+            return nodeid if path.endswith(SPLIT) else row
 
     return ByFile(config, log)
 
@@ -101,6 +108,25 @@ def pytest_xdist_make_scheduler(config, log):
 def out(tmp_path):
     """The output folder of a grading."""
     return tmp_path / "out"
+
+
+@pytest.fixture(scope="session")
+def box():
+    """The strongest box of this machine, opened once."""
+    from vitedu.grading.box.isolation import open_box
+
+    with open_box(allow_unsafe=True) as box:
+        yield box
+
+
+@pytest.fixture(scope="session")
+def compiler(tmp_path_factory):
+    """A C++ compiler, whose files all tests of a worker share."""
+    if not any(map(shutil.which, ("c++", "g++", "clang++"))):
+        pytest.skip("needs a C++ compiler")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """vitedu.compiled: what stands in a compiled step is the plain form, to rounding."""
 
-import shutil
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -48,18 +46,14 @@ def test_gelu_in_bfloat16_is_rounded_gelu():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Torchinductor does not support code generation for complex")
-@pytest.mark.skipif(
-    not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="needs a C++ compiler"
-)
 @pytest.mark.parametrize(
     ("dtype", "options"),
     [(torch.float32, {"pool": "mean", "rope": True, "qk_norm": True}), (torch.bfloat16, {})],
     ids=["options in float32", "plain in bfloat16"],
 )
 @pytest.mark.timeout(900)  # a C++ compiler works for minutes on a slow machine
-def test_a_compiled_model_learns_the_same(dtype, options, tmp_path, monkeypatch):
+def test_a_compiled_model_learns_the_same(dtype, options, compiler):
     """Logits and every gradient of a small model, translated, against the same model as it is."""
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     torch.manual_seed(0)
     config = preset("vit_pico_patch4_32", fused=True, depth=1, **options)
     model, images = build_model(config), torch.randn(4, 3, 32, 32)

@@ -1,6 +1,5 @@
 """vitedu.fitting.compiling: the same training, with a compiler and without."""
 
-import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -36,12 +35,8 @@ def trained(**fields):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="needs a C++ compiler"
-)
-def test_compiled_training_gives_the_same_model(tmp_path, monkeypatch):
+def test_compiled_training_gives_the_same_model(compiler, monkeypatch):
     """Weights within rounding under the plain names; the average is of the same kind."""
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     calls = []
     call = CompiledModel.__call__
 

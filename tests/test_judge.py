@@ -20,7 +20,6 @@ from vitedu.checks.values import ValueChecker
 from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.references import defined_names, module_source, reference_source
 from vitedu.grading import judge
-from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.box.package_view import base_files, earlier_exercises, visible_sources
 from vitedu.grading.judge import grade_answer, read_literal
@@ -48,13 +47,6 @@ OF_EVERY_KIND = (
     "patchify softmax tokens_at_224 MultiHeadAttention evaluate random_crop_flip".split()
 )
 SEED = 11
-
-
-@pytest.fixture(scope="module")
-def box():
-    """The strongest box of this machine."""
-    with open_box(allow_unsafe=True) as box:
-        yield box
 
 
 def grade(box, exercise, source, support=SUPPORT, runs=1, seed=SEED):

@@ -20,7 +20,6 @@ from vitedu.checks.training import random_crop_flip_reader
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.conversation import WorkerTrouble
-from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.judge import grade_answer
 from vitedu.grading.transport import remote_answer
@@ -34,13 +33,6 @@ ZEROS = "def gelu(x):\n    return x * 0\n"
 RIGHT = "def gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
 SEED = 7
 HERE = str(Path(exercises.__file__).parents[1])
-
-
-@pytest.fixture(scope="module")
-def box():
-    """The strongest box of this machine."""
-    with open_box(allow_unsafe=True) as box:
-        yield box
 
 
 @pytest.fixture(autouse=True)

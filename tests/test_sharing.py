@@ -9,7 +9,6 @@ from run_answer import written_answer
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
 from vitedu.grading import judge, student
-from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import Submission
 from vitedu.grading.intake.extraction import Extraction
@@ -19,13 +18,6 @@ pytestmark = pytest.mark.slow
 
 SUPPORT = "import math\nimport os\nimport sys\nimport torch\nfrom torch import nn\n"
 COUNT = "sys.loaded = getattr(sys, 'loaded', 0) + 1\n"  # of answers in this process
-
-
-@pytest.fixture(scope="module")
-def box():
-    """The strongest box of this machine."""
-    with open_box(allow_unsafe=True) as box:
-        yield box
 
 
 class Counting:

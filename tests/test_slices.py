@@ -4,14 +4,17 @@ Each notebook is read, sliced and graded as a class's would be. Right answers ha
 cannot be taken along is not gradable, with the reason, and never 0.
 """
 
+from types import SimpleNamespace
+
 import pytest
 from attacks import IMPORTS, RIGHT, VALUE, code, notebook
 
 from vitedu.exercises import find
-from vitedu.grading.box.isolation import open_box
+from vitedu.grading.box.limits import Limits
 from vitedu.grading.grades import Submission
 from vitedu.grading.intake.extraction import extract
 from vitedu.grading.judge import grade_answer
+from vitedu.grading.transport.remote_answer import GRACE
 
 pytestmark = pytest.mark.slow
 
@@ -105,13 +108,6 @@ RAISED = {
 TYPO = "def softmax(x, dim=-1):\n    return wieghts\n"
 
 
-@pytest.fixture(scope="module")
-def box():
-    """The strongest box of this machine."""
-    with open_box(allow_unsafe=True) as box:
-        yield box
-
-
 def graded(box, tmp_path, exercise, before, cell, after):
     """Hand a notebook in and have one exercise graded."""
     cells = [code(text) for text in [IMPORTS, *before]]
@@ -152,6 +148,8 @@ def test_one_mistake_costs_its_own_points(box, tmp_path, softmax):
     """References stand in for an earlier answer that did not pass, and the student is told."""
     attention = ATTENTION.format(more="")
     name = "scaled_dot_product_attention"
+    limits = Limits(call_seconds=4 + GRACE)  # an endless one is waited for, twice
+    box = SimpleNamespace(worker=box.worker, limits=limits, open_separate=box.open_separate)
     grade = graded(box, tmp_path, name, [softmax], attention, [])
     assert (grade.state, grade.points) == ("passed", grade.max_points), grade.lines
     words = "references stood in for softmax, which did not pass"

@@ -17,7 +17,6 @@ from vitedu.checks.checker import find_checker
 from vitedu.checks.replay import ReplayCache
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
-from vitedu.grading.box.isolation import open_box
 from vitedu.grading.judge import grade_answer
 
 pytestmark = pytest.mark.slow
@@ -499,13 +498,6 @@ LYING = LIE + edited(
     ("linear.bias.copy_(old.bias)", "linear.bias = old.bias"),
 )
 TRIES["a merged layer that hides what it shares"] = ("LoRALinear", LYING, "failed", 3.69)
-
-
-@pytest.fixture(scope="module")
-def box():
-    """The strongest box of this machine."""
-    with open_box(allow_unsafe=True) as box:
-        yield box
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ MIX = {"right": 0.4, "partly": 0.35, "wrong": 0.1, "idle": 0.075, "hostile": 0.0
 RIGHT_SHARE = 0.6  # of the answers of those who are partly right
 POOL = 8  # different wrong answers to an exercise
 JUDGED = range(4)  # seeds that must agree about a wrong answer's points
-LONGEST = 0.5  # seconds that judging one may take: mutants that run long would measure nothing else
+LONGEST = 0.5  # seconds of computing for judging one: long mutants would measure nothing else
 IMPORTS = """import math
 
 import torch
@@ -146,9 +146,9 @@ def expected_of(exercise: Exercise, answer) -> Expected | None:
         checker = strip_names(checker)
     points = set()
     for seed in JUDGED:
-        start = time.perf_counter()
+        start = time.process_time()
         report = judge_answer(checker, answer, seed)
-        if report.is_flawless or time.perf_counter() - start > LONGEST:
+        if report.is_flawless or time.process_time() - start > LONGEST:
             return None
         points.add((PASSED if report.passed else FAILED, float(report.points)))
     return Expected(*points.pop()) if len(points) == 1 else None

@@ -66,7 +66,7 @@ def _run_file(text: str, said: dict[str, list[str]]) -> Iterator[str]:
         if not result.success and "raises-exception" not in cell["metadata"].get("tags", ()):
             yield f"code cell {number}: {printed.getvalue()[-300:]}"
         for id, heads in said.items():
-            answer = shell.user_ns.get(id)
+            answer = shell.user_ns.get(id) if RIGHT not in heads else None
             # at the end once more: a cell may have changed an object, such as a class
             if answer is not None and (number == len(cells) or judged.get(id) is not answer):
                 judged[id], report = answer, judge(answer, id, seed=SEED)
