@@ -135,5 +135,6 @@ def _read_statement(node: ast.stmt, module: str) -> _Statement:
     reads, binds = global_names(FUTURE + text)
     imports = [part for part in ast.walk(node) if isinstance(part, ast.ImportFrom)]
     imported = {(each.module or "", alias.name) for each in imports for alias in each.names}
+    binds.discard("annotations")  # of ``FUTURE``
     own = {(module, name) for name in reads | binds}
     return _Statement(text, {(module, name) for name in binds}, own | imported)
