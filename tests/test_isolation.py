@@ -174,12 +174,21 @@ def test_level_is_full_with_every_version_of_landlock(light_box, version):
         assert (box.level, box.isolation.breaches) == ("full", {})
 
 
+@pytest.mark.parametrize("is_private", [True, False])
+def test_level_is_full_whoever_may_read_this_python(light_box, is_private):
+    """Where only root may, the worker reads in root's name and is still nobody."""
+    if os.geteuid() != 0 or (not is_private and launch.find_private_part(sys.executable)):
+        pytest.skip("only root has users to give, and they must be able to read this Python")
+    with light_box({"is_private": is_private}) as box:
+        assert (box.level, box.isolation.missing) == ("full", {})
+
+
 STEPS = {
     '"seccomp", seccomp.install': {
         *("write", "processes", "network", "kernel", "children", "memory")
     },
     '"landlock", hide_files, setup': {"write", "files", "references"},
-    '"own user", change_user, setup["uid"], number': {"threads"},
+    '"own user", change_user, setup["uid"], number, setup["is_private"]': {"threads"},
     '"no capabilities", linux.drop_capabilities': {"threads"},  # root's have no limit
     '"not to be traced", linux.prctl, linux.DUMPABLE, 0': set(),
 }
@@ -191,7 +200,7 @@ def test_canary_finds_each_line_of_defence_that_is_missing(light_box, step):
     if STEPS[step] == {"threads"} and os.geteuid() != 0:
         pytest.skip("only root has users to give, and rights to lose")
     change = "confinement", f"attempt(report, {step})", "pass"
-    with light_box({}, *change) as box:
+    with light_box({"is_private": True}, *change) as box:
         assert STEPS[step] <= set(box.isolation.breaches) <= STEPS[step] | {"disk"}
 
 
@@ -211,7 +220,8 @@ def test_canary_finds_each_line_of_defence_that_is_missing(light_box, step):
 )
 def test_canary_finds_what_a_rule_forgets(light_box, module, old, new, found):
     """Where Landlock does not know truncation, and for what no other rule holds."""
-    with light_box({"newest_landlock": 2}, module, old, new) as box:
+    setup = {"newest_landlock": 2, "is_private": True}
+    with light_box(setup, module, old, new) as box:
         assert set(box.isolation.breaches) == found
 
 
@@ -665,6 +675,17 @@ def test_box_without_forks_works_and_ends(monkeypatch):
 
 
 # --- the parts ----------------------------------------------------------------------------------
+
+
+def test_path_that_others_can_not_pass_is_named(tmp_path):
+    """A worker's user needs every folder on the way to be open."""
+    tmp_path.chmod(0o755)
+    inner = tmp_path / "private" / "lib"
+    inner.mkdir(parents=True)
+    (inner / "module.py").write_text("")
+    inner.parent.chmod(0o700)
+    named = launch.find_private_part(str(inner / "module.py"))
+    assert named and Path(named) in [inner.parent, *inner.parent.parents]
 
 
 def test_installed_copy_of_the_package_is_hidden(tmp_path):

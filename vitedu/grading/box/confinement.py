@@ -59,7 +59,7 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int]) -> None:
     accepted = limits.apply(mapped=setup["mapped"], user_threads=setup["user_threads"])
     report["restrictions"].append("limits " + " ".join(sorted(accepted)))
     if setup["uid"]:
-        attempt(report, "own user", change_user, setup["uid"], number)
+        attempt(report, "own user", change_user, setup["uid"], number, setup["is_private"])
     if sys.platform == "linux":
         attempt(report, "no capabilities", linux.drop_capabilities)
         attempt(report, "not to be traced", linux.prctl, linux.DUMPABLE, 0)
@@ -97,19 +97,19 @@ def connect_streams(*, keep: set[int], output: int) -> None:
     os.closerange(start, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def change_user(first: int, number: int) -> None:
-    """Become a user of its own, whose threads are counted alone.
-
-    Often only root can read this Python. So root's name stays for access to files, without root's
-    rights, and Landlock decides which.
+def change_user(first: int, number: int, is_private: bool) -> None:
+    """Become a user of its own, which owns nothing and whose threads are counted alone.
 
     Args:
         first: the first of the workers' users, and their group.
         number: of the user.
+        is_private: only root can read this Python. Then root's name stays for access to files, and
+            Landlock alone decides which.
     """
+    uid, other = first + number, 0 if is_private else first + number
     os.setgroups([])
     os.setresgid(first, first, first)
-    os.setresuid(first + number, 0, 0)
+    os.setresuid(uid, other, other)
 
 
 def hide_files(setup: dict) -> None:

@@ -270,7 +270,7 @@ def make_empty_folder(folder: Path) -> None:
 
 
 def write_view(folder: Path, files: dict[str, str]) -> None:
-    """Write the package's files for the box into a folder."""
+    """Write the package's files for the box into a folder, readable by everyone."""
     names = [f"grading/box/{name}.py" for name in BOX_MODULES]
     texts = {
         DECOY: "",
@@ -281,6 +281,8 @@ def write_view(folder: Path, files: dict[str, str]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def remove_stale_folders(folder: Path) -> None:

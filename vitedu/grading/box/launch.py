@@ -7,6 +7,7 @@ out what that is worth on this machine.
 import json
 import os
 import site
+import stat
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -83,6 +84,7 @@ def plan_launch(limits: Limits, view: Path, empty: Path) -> LaunchPlan:
         "limits": asdict(limits),
         "forks": sys.platform == "linux",  # on other systems the libraries do not survive a fork
         "uid": USERS[0] if os.geteuid() == 0 else 0,
+        "is_private": any(map(find_private_part, [*required, str(view)])),
         "empty": str(empty),
         "hidden_libraries": SOLUTION_LIBRARIES,
         "visible_paths": [str(view), str(empty), *visible],
@@ -128,3 +130,13 @@ def find_visible(readable: list[str]) -> tuple[list[str], list[str]]:
         else:
             paths.append(str(path))
     return sorted(paths), sorted(folders)
+
+
+def find_private_part(path: str) -> str:
+    """Return the first part of a path that other users cannot enter or read, or ""."""
+    path = os.path.realpath(path)
+    for part in [*reversed(Path(path).parents), Path(path)]:
+        mode = part.stat().st_mode
+        if not mode & (stat.S_IXOTH if part.is_dir() else stat.S_IROTH):
+            return str(part)
+    return ""

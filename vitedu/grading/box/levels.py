@@ -112,7 +112,10 @@ def measure_isolation(
             reply["children"] = "one survives"
         restrictions, missing = tuple(canary.restrictions), dict(canary.missing)
     if unreadable := reply.pop("needs", ""):
-        raise IsolationError(f"{unreadable} cannot be read where answers run.")
+        raise IsolationError(
+            f"{unreadable} cannot be read by the user that answers run as; open it with: "
+            f"chmod -R o+rX {sys.base_prefix} {sys.prefix}"
+        )
     breaches = {name: reply[name] for name in BREACHES if reply.get(name)}
     return Isolation(breaches, restrictions, missing, int(reply["count"]))
 
