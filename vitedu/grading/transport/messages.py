@@ -226,7 +226,7 @@ def read_fields(hint: Any, data: Any, limit: int = NAME) -> Any:
         return data
     if kind is bool and type(data) is bool:
         return data
-    if issubclass(kind, Enum) and data in [each.value for each in kind]:
+    if issubclass(kind, Enum) and isinstance(data, str) and data in [each.value for each in kind]:
         return kind(data)
     raise WireError(f"this is no {kind.__name__}.")
 
