@@ -113,7 +113,7 @@ def test_lint_has_status_1_where_there_is_a_problem(tmp_path, capsys):
     assert main(["lint", str(path)]) == 0
     assert capsys.readouterr().out.endswith("\n1 notebooks, 0 problems\n")
     notebook = build()
-    notebook.cells[0]["id"] = notebook.cells[1]["id"]
+    notebook.cells[-1]["id"] = "not an id"
     path.write_text(json.dumps(notebook))
     assert main(["lint", str(path)]) == 1
     assert capsys.readouterr().out.endswith("1 notebooks, 1 problems\n")

@@ -233,7 +233,7 @@ REFUSED_BY_TIMM = {
     "uneven": (("blocks.1.mlp", timm.layers.Mlp(12, 20)), "blocks.[*].mlp.fc1.weight"),
     "remainder": (dict(img_size=25), "image_size=25, patch_size=8, remainder 1"),
     "two": (dict(qk_norm=True, fc_norm=True), "(?=.*q_norm)(?=.*fc_norm).*choose a plain model"),
-    "registers_alone": (ALONE, "num_registers=2, pool='mean'"),
+    "registers_alone": (ALONE, "registers, 2 without a class token"),
     "glu": (dict(mlp_layer=timm.layers.SwiGLUPacked), "MLPs that differ, or are none of gelu"),
     "eps": (("blocks.1.norm2", EPS(12)), "norms with eps .1e-06, 1e-05."),
     "mlps": (("blocks.1.mlp.act", timm.layers.QuickGELU()), "MLPs that differ"),

@@ -256,10 +256,3 @@ def test_enormous_photograph_is_one_line(shipped, tmp_path, capsys, monkeypatch,
     assert main(["predict", str(path)]) == (2 if most == 1000 else 0)
     error = capsys.readouterr().err
     assert "make it smaller" in error if most == 1000 else error == ""
-
-
-def test_without_any_model_predict_asks_for_one(tmp_path, monkeypatch, capsys):
-    """A package without trained models says so."""
-    monkeypatch.setattr(reading, "FOLDER", tmp_path)
-    assert main(["predict", str(PHOTOGRAPHS / "chelsea.jpg")]) == 2
-    assert "--checkpoint or --pretrained" in capsys.readouterr().err

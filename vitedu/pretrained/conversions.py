@@ -154,12 +154,14 @@ def from_timm(model: Any) -> VisionTransformer:
         others.append(f"MLPs that differ, or are none of {', '.join(TIMM_MLPS.values())}")
     if pool not in ("token", "avg"):
         others.append(f"pooling by {pool!r} (global_pool='token')")
+    registers = 0 if model.reg_token is None else model.reg_token.shape[1]
+    if registers and not has_token:
+        others.append(f"registers, {registers} without a class token (reg_tokens=0)")
     if pool == "avg" and has_token:
         others.append("a class token beside average pooling (global_pool='token')")
     _refuse("timm", others)
     first = blocks[0]
     has_head = isinstance(model.head, nn.Linear)
-    registers = 0 if model.reg_token is None else model.reg_token.shape[1]
     config = with_options(
         ViTConfig(),
         image_size=model.patch_embed.img_size[0],

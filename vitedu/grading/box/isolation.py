@@ -101,17 +101,20 @@ class Box:
         """Start a fresh worker.
 
         Raises:
-            WorkerTrouble: with reason ``grader``, if none can be started.
+            WorkerTrouble: with reason ``grader``, if even a new fork server starts none.
         """
         with self._lock:
-            has_ended = self._process is None or self._process.poll() is not None
-            if has_ended and not self._is_closed:
-                self.events.append("the preloaded process has ended and was started again")
+            try:
+                worker = self._fork_worker("worker")
+            except WorkerTrouble as trouble:
+                if self._is_closed:
+                    raise
+                self.events.append(f"the preloaded process was started again: {trouble.detail}")
                 try:
                     self._launch()
                 except (IsolationError, OSError) as error:
                     raise WorkerTrouble("grader", f"it cannot be started again: {error}") from error
-            worker = self._fork_worker("worker")
+                worker = self._fork_worker("worker")
         missing = set(self.isolation.restrictions) - set(worker.restrictions)
         if missing:
             worker.close()
