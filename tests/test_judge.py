@@ -96,6 +96,14 @@ def test_grades_are_those_of_the_notebook(box, exercise):
     assert result.lines == [list(line) for line in report.lines]
 
 
+def test_a_right_refusal_counts_beside_wrong_parameters(box):
+    """The worker is not told what is expected, and yet the layer is called as in the notebook."""
+    source = bare_source("PatchEmbed").replace("nn.Conv2d(in_channels", "nn.Conv2d(embed_dim")
+    result, report = grade(box, "PatchEmbed", source), in_the_notebook("PatchEmbed", source)
+    assert 0 < result.points == report.points < 1
+    assert [f["name"] for f in result.findings if f["passed"]] == ["errors"]
+
+
 REMARKS = {
     "patchify": """def patchify(images, patch_size):
     B, C, H, W = images.shape

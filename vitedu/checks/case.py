@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+KEEPS_PARAMETERS = "keeps_parameters"  # a driver's option: a layer runs with its own parameters
+
 
 class Recipe:
     """An argument that is not plain data. ``build`` makes a new one for every call."""

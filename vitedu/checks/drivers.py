@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_map
 
-from vitedu.checks.case import Case, Recipe, build, build_args, tensors_in
+from vitedu.checks.case import KEEPS_PARAMETERS, Case, Recipe, build, build_args, tensors_in
 from vitedu.checks.limits import capture_output
 from vitedu.checks.observation import (
     CONSTRUCTION,
@@ -162,7 +162,7 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     if not isinstance(layer, nn.Module):
         seen.types["instance"] = type_name(layer)
         return None
-    if case.raises:
+    if case.raises or case.extra.get(KEEPS_PARAMETERS):
         return layer  # only the refusal counts
     # called through nn.Module, because the class may override named_parameters
     parameters = dict(nn.Module.named_parameters(layer))

@@ -15,6 +15,7 @@ import json
 import sys
 import types
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 import torch
@@ -65,16 +66,20 @@ class ModuleState:
             (restore, target, dict(vars(target) if isinstance(target, type) else target))
             for restore, target in targets
         ]
-        self._records += [
-            (self._restore_function, f, (f.__code__, f.__defaults__, f.__kwdefaults__))
-            for f in functions
-        ]
+        self._functions = [(f, f.__code__, f.__defaults__, f.__kwdefaults__) for f in functions]
         self.restore()
 
     def restore(self) -> None:
         """Restore everything."""
         for restore, target, entries in self._records:
             restore(target, entries)
+        for function, code, defaults, keywords in self._functions:  # in line, as there are many
+            if function.__code__ is not code:
+                function.__code__ = code
+            if function.__defaults__ is not defaults:
+                function.__defaults__ = defaults
+            if function.__kwdefaults__ is not keywords:
+                function.__kwdefaults__ = keywords
 
     def _restore_own_module(self, space: dict, entries: dict) -> None:
         self._update(space, entries)
@@ -86,17 +91,10 @@ class ModuleState:
         table.clear()
         self._update(table, entries)
 
-    def _restore_function(self, function: types.FunctionType, entries: tuple) -> None:
-        code, defaults, keywords = entries
-        if function.__code__ is not code:
-            function.__code__ = code
-        if function.__defaults__ is not defaults:
-            function.__defaults__ = defaults
-        if function.__kwdefaults__ is not keywords:
-            function.__kwdefaults__ = keywords
-
     def _restore_class(self, kind: type, entries: dict) -> None:
         now = kind.__dict__
+        if len(now) == len(entries) and all(map(is_, now.values(), entries.values())):
+            return  # the usual case, in a third of the time
         for name, value in entries.items():
             if name not in now or now[name] is not value:
                 if name not in _MANAGED:

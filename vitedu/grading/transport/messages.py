@@ -18,7 +18,7 @@ import torch
 
 from vitedu.checks.answers import PlainValue
 from vitedu.checks.arguments import RECIPES
-from vitedu.checks.case import Case
+from vitedu.checks.case import KEEPS_PARAMETERS, Case
 from vitedu.checks.errors import RaisedError
 from vitedu.checks.observation import Observation
 from vitedu.grading.transport.wire import MAX_ARRAY, MAX_DIGITS, NAME_OF, WireError, clean
@@ -50,8 +50,11 @@ _NOT_SENT = {"snapshots", "is_read"}  # of an observation; only the judge reads 
 def write_case(case: Case, name: str) -> dict:
     """Write what an answer may know about a case, under a name that tells nothing.
 
-    Fields with their usual values are left out.
+    Fields with their usual values are left out. Which error is expected stays here; a layer that
+    has to refuse is told only that it keeps its own parameters.
     """
+    if case.raises:
+        case = replace(case, extra=case.extra | {KEEPS_PARAMETERS: True})
     fields = {
         field: write_value(value)
         for field, value in vars(case).items()
