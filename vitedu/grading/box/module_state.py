@@ -15,7 +15,6 @@ import json
 import sys
 import types
 from collections.abc import Callable
-from operator import is_
 from typing import Any
 
 import torch
@@ -93,8 +92,6 @@ class ModuleState:
 
     def _restore_class(self, kind: type, entries: dict) -> None:
         now = kind.__dict__
-        if len(now) == len(entries) and all(map(is_, now.values(), entries.values())):
-            return  # the usual case, in a third of the time
         for name, value in entries.items():
             if name not in now or now[name] is not value:
                 if name not in _MANAGED:
