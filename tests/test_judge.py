@@ -96,6 +96,14 @@ def test_grades_are_those_of_the_notebook(box, exercise):
     assert result.lines == [list(line) for line in report.lines]
 
 
+def test_draws_of_a_mistake_are_replayed(box):
+    """What a run draws, the mistakes draw as well, so the name is the notebook's; runs differ."""
+    source = bare_source("drop_path").replace("not training or ", "")
+    result, report = grade(box, "drop_path", source, runs=3), in_the_notebook("drop_path", source)
+    assert report.misconceptions and result.misconceptions == report.misconceptions
+    assert (result.points, result.headline, result.runs) == (report.points, report.headline, 3)
+
+
 def test_a_right_refusal_counts_beside_wrong_parameters(box):
     """The worker is not told what is expected, and yet the layer is called as in the notebook."""
     source = bare_source("PatchEmbed").replace("nn.Conv2d(in_channels", "nn.Conv2d(embed_dim")

@@ -282,9 +282,9 @@ def test_texts_are_cleaned_and_cut():
 
 def test_arrays_beyond_the_cap_arrive_as_their_shape():
     """An answer that returns far too much has a type that says so, and nothing heavy crosses."""
-    large = torch.zeros(2**17 + 1, dtype=torch.float64)
+    large = torch.zeros(2**18 + 1, dtype=torch.float64)
     observation = Observation({"output": large}, types={"output": "tensor"})
     data = pack(messages.write_observation(observation))
     back = read_observation(unpack(data))
     assert len(data) < 1000 and not back.arrays
-    assert back.types["output"] == "tensor of shape (131073,)"
+    assert back.types["output"] == "tensor of shape (262145,)"

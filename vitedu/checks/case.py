@@ -53,6 +53,7 @@ class Case:
     # only devices are judged; without an accelerator, meta tensors take its place
     on_accelerator: bool = False
     record_operations: bool = True  # write down which operations run
+    seed: int | None = None  # of what an answer draws; default: a hash of the name
     extra: dict[str, Any] = field(default_factory=dict)  # options of the driver
 
     @property

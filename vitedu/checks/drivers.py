@@ -59,13 +59,8 @@ def run_driver(answer: Any, case: Case, seed: int, seen: Observation) -> None:
     seen.facts[SIDE_EFFECTS] = "; ".join(dict.fromkeys(words for words in changes if words))
 
 
-def _do_nothing() -> None:
-    """Do nothing; the default of ``after_answer``."""
-
-
-# Called whenever an answer's code has run. The grader's worker replaces it by
-# ``ModuleState.restore``, which undoes what the code changed in torch and in these modules.
-after_answer: Callable[[], None] = _do_nothing
+def after_answer() -> None:
+    """Do nothing once an answer has run; the grader puts ``ModuleState.restore`` here."""
 
 
 def call_answer(function, case: Case, args: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ import dis
 import functools
 import hashlib
 import re
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -299,6 +300,9 @@ def _run_answer(
             if not loaded.is_defined:
                 return _judge_undefined(answer, loaded)
             if isinstance(checker, Checker):
+                # other draws in each run, and the mistakes that are replayed draw the same
+                seeded = [replace(case, seed=secrets.randbits(32)) for case in task.cases]
+                task = replace(task, cases=seeded)
                 first = earlier[0].observations if earlier else {}
                 once = [case.name for case in task.cases if _runs_once(case)]
                 observations = {name: first[name] for name in once if name in first}

@@ -27,7 +27,7 @@ from vitedu.grading.transport.wire import MAX_ARRAY, MAX_DIGITS, NAME_OF, WireEr
 # the tolerances, and the name, which describes the case.
 CASE_FIELDS = (
     "args driver keywords outputs gradients init state number on_accelerator record_operations "
-    "extra".split()
+    "seed extra".split()
 )
 # the most characters of each kind of text; a fact may list all parameters of a model
 WORD, NAME, TEXT, FACT = 60, 200, 600, 8000
