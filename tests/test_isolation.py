@@ -587,10 +587,9 @@ def test_fork_server_that_dies_is_started_again(box):
     events = len(box.events)
     with box.worker() as lost:
         pids = {box._process.pid} | {pid for pid, _ in descendants(box._process.pid)}
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # so that none reports another's end
-            for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, number)
+        for number, pid in [(n, pid) for n in (signal.SIGSTOP, signal.SIGKILL) for pid in pids]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)  # all stop first, so that none reports another's end
         with pytest.raises(WorkerTrouble) as caught:
             ask(lost, "out = 1")
         assert (caught.value.reason, caught.value.server_ended) == ("grader", True)

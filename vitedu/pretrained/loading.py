@@ -13,6 +13,7 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
@@ -167,9 +168,7 @@ def build_shipped(description: dict) -> Any:
     return model
 
 
-def _load_torchvision(
-    name: str, tensors: dict[str, torch.Tensor] | None = None
-) -> VisionTransformer:
+def _load_torchvision(name: str, tensors: dict[str, torch.Tensor] | None) -> VisionTransformer:
     """Build torchvision's model around its weights, or around a file's, and convert it."""
     from torchvision.models import get_model
 
@@ -178,14 +177,11 @@ def _load_torchvision(
         try:
             tensors = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
         except (OSError, RuntimeError, pickle.UnpicklingError) as error:  # no network; damaged
-            raise _download_error(
-                name, entry.url, f"{torch.hub.get_dir()}/checkpoints", error
-            ) from None
-    sizes = _sizes(tensors, "conv_proj.weight", "encoder.pos_embedding", "heads.head.weight")
+            folder = f"{torch.hub.get_dir()}/checkpoints"
+            raise _download_error(name, entry.url, folder, error) from None
+    size, K = _sizes(tensors, "conv_proj.weight", "encoder.pos_embedding", "heads.head.weight")
     with torch.device("meta"):  # its random numbers would take seconds, and all are replaced
-        theirs = get_model(
-            name.partition(".")[0], weights=None, image_size=sizes[0], num_classes=sizes[1]
-        )
+        theirs = get_model(name.partition(".")[0], image_size=size, num_classes=K)
     return from_torchvision(_fill(theirs, tensors, name))
 
 
@@ -207,15 +203,19 @@ def _load_timm(name: str, tensors: dict[str, torch.Tensor] | None) -> VisionTran
         tensors.pop("mask_token", None)  # of DINOv2's own file: training alone uses it
         theirs = timm.create_model(name, img_size=size, num_classes=K)
         return from_timm(_fill(theirs, tensors, name))
-    try:
-        theirs = timm.create_model(name, pretrained=True, num_classes=K)
-    except Exception as error:  # the hub's client has errors of its own for everything
-        from huggingface_hub.constants import HF_HUB_CACHE
+    from huggingface_hub import constants, get_session
 
-        raise _download_error(
-            name, f"https://huggingface.co/{entry.hf_hub_id}", HF_HUB_CACHE, error
-        ) from error
-    return from_timm(theirs)
+    is_offline = constants.HF_HUB_OFFLINE
+    try:  # without a network the hub's client would try again for 50 seconds
+        get_session().head(constants.ENDPOINT, timeout=3)
+    except Exception:  # it has errors of its own for everything
+        is_offline = True
+    try:
+        with patch.object(constants, "HF_HUB_OFFLINE", is_offline):
+            return from_timm(timm.create_model(name, pretrained=True, num_classes=K))
+    except Exception as error:
+        url, folder = f"{constants.ENDPOINT}/{entry.hf_hub_id}", constants.HF_HUB_CACHE
+        raise _download_error(name, url, folder, error) from error
 
 
 def _sizes(
