@@ -167,6 +167,10 @@ def cross_entropy_of_too_few(logits, labels, label_smoothing=0.0):
 # --- results --------------------------------------------------------------------------------------
 
 
+def gelu_by_math(x):
+    return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
+
+
 def gelu_printed(x):
     print(0.5 * x * (1 + torch.erf(x / math.sqrt(2))))
 
@@ -281,6 +285,7 @@ PROVOKED = [
         "@ omega",
     ),
     ("whole_numbers", sincos_scaled_in_place, "sincos_positions", "int64", "float", "*= 0.5"),
+    ("one_number_wanted", gelu_by_math, "gelu", "one number only", "torch.erf", "math.erf("),
     ("printed_not_returned", gelu_printed, "gelu", "print only shows", "Write return", ""),
     ("none_returned", gelu_forgotten, "gelu", "without return", "End with return", ""),
     ("numpy_array", sincos_of_numpy, "sincos_positions", "no gradient", "with torch", ""),
