@@ -42,7 +42,7 @@ def test_what_the_probes_use_is_restored(state):
 
 def test_defaults_of_a_helper_are_restored(state):
     """What a function of the probes runs with when an argument is left out comes back."""
-    keep, driver = observation.store_output, module_state.ModuleState._restore_function
+    keep, driver = observation.store_output, module_state.ModuleState._restore_class
     before = keep.__defaults__, keep.__kwdefaults__, driver.__defaults__
     for _ in range(2):
         keep.__defaults__, keep.__kwdefaults__ = (True, True), {"number": True}
