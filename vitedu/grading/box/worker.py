@@ -5,11 +5,11 @@ answer, "observe" it on a case, send it as a "plain" value. Uses the standard li
 and the modules named in ``package_view``.
 
 This process holds nothing that helps a cheat: only inputs and references of earlier exercises.
-Expected values, tolerances, expected errors and mistakes are never sent here. A nonce ties each
-reply to its request. No reply can be trusted, because student code shares this process and can
-change every object in it. Values are compared by the judge, so a false reply helps only about what
-is no value: that an input was not modified, that no forbidden operation ran, how often a step was
-called.
+Expected values, tolerances, errors and mistakes are never sent here, only that a layer must refuse.
+A nonce ties each reply to its request. No reply can be trusted, because student code shares this
+process and can change every object in it. Values are compared by the judge, so a false reply helps
+only about what is no value: that an input was not modified, that no forbidden operation ran, how
+often a step was called.
 
 Forbidden kernels are therefore replaced in torch itself before student code is loaded. This also
 covers other threads and calls outside of torch's modes. Three ways around it remain, and the scan

@@ -53,7 +53,7 @@ def write_case(case: Case, name: str) -> dict:
     Fields with their usual values are left out. Which error is expected stays here; a layer that
     has to refuse is told only that it keeps its own parameters.
     """
-    if case.raises:
+    if case.raises and case.init:
         case = replace(case, extra=case.extra | {KEEPS_PARAMETERS: True})
     fields = {
         field: write_value(value)
