@@ -3,8 +3,8 @@
 Role: ``ModuleState``. The probes look up functions when they need them: ``torch.equal``,
 ``nn.Module.named_modules``, their own helpers. An answer runs in the same process and could replace
 any of them by one that lies. ``ModuleState`` therefore stores all of them before an answer is
-loaded, and restores them each time after its code has run, in a fifth of a millisecond. For the
-worker, so with the standard library and torch only.
+loaded, and restores them each time after its code has run. For the worker, so with the standard
+library and torch only.
 
 Not covered: changes in objects that are passed to an answer, and an answer that finds the stored
 state itself. The scan of the source looks for such code.
