@@ -78,7 +78,7 @@ def test_what_to_teach_again_comes_first_with_numbers():
     """The idea that most missed, of how many who tried, and the mistake that most of them made."""
     _, page = report(a_class())
     part = page[page.index("Teach again") : page.index("Everybody")]
-    assert "1.2 put it back together: idea of values. Missed by 2 of 2 who tried (100 %)." in part
+    assert "1.5 put it back together: idea of values. Missed by 2 of 2 who tried (100 %)." in part
     assert "2 of them: name of row_major. because. look." in part and "1.1" not in part
     assert "Nobody missed an idea." in report([submission_grade()])[1]
     assert name_idea("patchify", "values") == "every pixel stands where it should"

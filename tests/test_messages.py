@@ -129,7 +129,7 @@ REPORTS = """
   hint      hint("gelu")
 
 == a path that is missing
-✗ 3.3 EncoderBlock: the residual addition after attention is missing   [0.5/6 points]
+✗ 3.4 EncoderBlock: the residual addition after attention is missing   [0.5/6 points]
   right     runs and returns the right types and shapes
   expected  x plus what attention says
   got       36/36 values differ; largest difference 3.6 at [0, 0, 3], allowed 0.0005
@@ -171,7 +171,7 @@ REPORTS = """
   hint      hint("patchify")
 
 == another error than asked for
-✓ 1.6 sincos_positions: passed, 1 remark   [3.75/4 points]
+✓ 1.7 sincos_positions: passed, 1 remark   [3.75/4 points]
   remark    errors: an impossible size ends in another error than ValueError. Test the
             … sizes first and raise a ValueError that says so. (-0.25 points)
   proved    runs and returns the right types and shapes
@@ -181,7 +181,7 @@ REPORTS = """
   proved    also for one position, two columns and thousands of positions
 
 == no error
-✓ 1.6 sincos_positions: passed, 1 remark   [3.5/4 points]
+✓ 1.7 sincos_positions: passed, 1 remark   [3.5/4 points]
   remark    errors: an impossible size is accepted. Test the sizes first and raise a
             … ValueError. (-0.5 points)
   proved    runs and returns the right types and shapes
@@ -227,7 +227,7 @@ REPORTS = """
   hint      hint("gelu")
 
 == an instance
-✗ 3.3 EncoderBlock: this is an instance, not the class   [0/6 points]
+✗ 3.4 EncoderBlock: this is an instance, not the class   [0/6 points]
   expected  the class EncoderBlock itself, without parentheses
   got       an instance of EncoderBlock
   findings  ✗ returns   – values   – gradients   – hidden width   – batch of one   – other
@@ -244,21 +244,21 @@ REPORTS = """
   hint      hint("gelu")
 
 == a wrong value with a name
-✗ 1.4 tokens_at_224: the class token is not counted   [0/1 points]
+✗ 1.3 tokens_at_224: the class token is not counted   [0/1 points]
   got       196
   why       The patches are only part of the sequence.
   try       The model puts one more token in front.
   hint      hint("tokens_at_224")
 
 == a wrong value
-✗ 1.4 tokens_at_224: not the value asked for   [0/1 points]
+✗ 1.3 tokens_at_224: not the value asked for   [0/1 points]
   expected  another value
   got       200
   try       hint("tokens_at_224") gives a first step.
   hint      hint("tokens_at_224")
 
 == a wrong kind of value
-✗ 1.4 tokens_at_224: not the value asked for   [0/1 points]
+✗ 1.3 tokens_at_224: not the value asked for   [0/1 points]
   expected  a number
   got       a word
   hint      hint("tokens_at_224")

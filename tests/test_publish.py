@@ -96,7 +96,7 @@ def test_fault_of_a_page_costs_one_page(folder, out, monkeypatch):
     monkeypatch.setattr(publish, "feedback_page", broken)
     main_grade(folder, out, parts=made_parts(), **CHOICES)
     pages = [(out / "feedback" / f"{safe_name(name)}.html").read_text() for name in CLASS]
-    assert "7.5 of 10 points" in pages[0] and "1.2" in pages[1]
+    assert "7.5 of 10 points" in pages[0] and "1.5" in pages[1]
     assert "'anna', feedback: KeyError" in (out / "grader.log").read_text()
 
 

@@ -197,7 +197,7 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     assert re.search(
         r'href="01_patches.html#exercise-1-1-patchify-[^"]*".*?</a> \(15 min\),', front
     )
-    assert "1.10 a layer that makes tokens (10 min)" in front  # has no heading to lead to
+    assert "1.2 a layer that makes tokens (10 min)" in front  # has no heading to lead to
     week = pages["FIRST_WEEK"]
     assert 'href="01_patches.html"' in week and ", that and this." in week
     assert "<summary>1. Why?</summary>" in pages["01_patches_questions"]

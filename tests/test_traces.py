@@ -322,14 +322,14 @@ class OpenForward(encoder.EncoderBlock):
     """The right parts, and no forward yet."""
 
     def forward(self, x):
-        raise NotImplementedError("3.3 EncoderBlock")
+        raise NotImplementedError("3.4 EncoderBlock")
 
 
 class OpenAdapter(transfer.LoRALinear):
     """The given parts, and no forward yet."""
 
     def forward(self, x):
-        raise NotImplementedError("9.4 LoRALinear")
+        raise NotImplementedError("9.2 LoRALinear")
 
 
 class OpenBlock(nn.Module):
@@ -337,10 +337,10 @@ class OpenBlock(nn.Module):
 
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
         super().__init__()
-        raise NotImplementedError("3.3 EncoderBlock")
+        raise NotImplementedError("3.4 EncoderBlock")
 
     def forward(self, x):
-        raise NotImplementedError("3.3 EncoderBlock")
+        raise NotImplementedError("3.4 EncoderBlock")
 
 
 def test_open_forward_is_an_attempt():

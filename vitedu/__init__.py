@@ -23,7 +23,7 @@ if "IPython" in sys.modules:  # a notebook explains missing names, and finds the
     watch()
     install()
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 __all__ = ["challenge", "check", "export_model", "hint", "progress", "reset", "solution", "Report"]
 
 

@@ -30,6 +30,7 @@ KINDS = ("function", "class", "value")
 PARTS = ("", "model", "training")
 REQUIRED = {"id": str, "number": str, "title": str, "points": int, "minutes": int, "hints": list}
 OPTIONAL = {"kind": str, "measured": str, "core": bool, "part": str, "whole": bool}
+MORE = "more"  # the second shelf: its folder, and the last word of its files
 FILE = Path(__file__).with_suffix(".toml")
 
 
@@ -58,6 +59,11 @@ class Exercise:
     def notebook(self) -> str:
         """The stem of its notebook, such as "01_patches"."""
         return f"0{self.number.split('.')[0]}_{self.chapter}"
+
+    @property
+    def stem(self) -> str:
+        """The stem of its file: that of the notebook, or "01_patches_more" of the second shelf."""
+        return self.notebook if self.core else f"{self.notebook}_{MORE}"
 
     @property
     def module(self) -> str:
@@ -175,6 +181,11 @@ def in_notebook(notebook: str) -> list[Exercise]:
     return [exercise for exercise in EXERCISES if exercise.notebook == notebook]
 
 
+def in_file(stem: str) -> list[Exercise]:
+    """Give the exercises of one file, core or more, in its order."""
+    return [exercise for exercise in EXERCISES if exercise.stem == stem]
+
+
 def notebook_named(name: str) -> str:
     """Find a notebook by its stem, file name, path or chapter.
 
@@ -185,7 +196,8 @@ def notebook_named(name: str) -> str:
         >>> notebook_named("notebooks/01_patches.ipynb"), notebook_named("attention")
         ('01_patches', '02_attention')
     """
-    stem = str(name).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".ipynb")
+    file = str(name).replace("\\", "/").rsplit("/", 1)[-1]
+    stem = file.removesuffix(".ipynb").removesuffix(f"_{MORE}")
     notebooks = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
     for notebook in notebooks:
         if stem in (notebook, notebook.split("_", 1)[1]):

@@ -351,7 +351,7 @@ def recommend(
             "CNN",
             "with 200 photographs a small CNN is right on 34 % of others, and a small ViT of equal "
             "size, which knows its own 200 just as well, on 26 %.",
-            "section 6 of notebook 06, mean of two seeds",
+            "section 5 of notebook 06, mean of two seeds",
         )
     if train_images < 100_000:
         return Recommendation(

@@ -29,7 +29,7 @@ import nbformat
 from nbformat import NotebookNode, v4
 
 from vitedu import __version__
-from vitedu.course.notebooks import read
+from vitedu.course.notebooks import find_notebooks, read, shelf_path
 from vitedu.files import write_whole
 
 PLACEHOLDER = "OWNER_NOT_SET/vitedu"  # GitHub allows no account of this name
@@ -71,7 +71,7 @@ def address(notebook: str, repository: str = REPOSITORY) -> str:
         >>> address("01_patches", "ada/vitedu").replace(TAG, "v1.0")
         'https://colab.research.google.com/github/ada/vitedu/blob/v1.0/notebooks/01_patches.ipynb'
     """
-    file = f"{repository}/blob/{TAG}/notebooks/{notebook}.ipynb"
+    file = f"{repository}/blob/{TAG}/notebooks/{shelf_path(f'{notebook}.ipynb')}"
     return f"https://colab.research.google.com/github/{file}"
 
 
@@ -179,9 +179,9 @@ def set_repository(root: Path, repository: str) -> list[Path]:
     module = root / "vitedu" / "course" / "colab.py"
     text = module.read_text(encoding="utf-8")
     write(module, re.sub(r'(?m)^REPOSITORY = "[^"]+"', f'REPOSITORY = "{repository}"', text))
-    for path in sorted((root / "notebooks").glob("*.ipynb")):
+    for path in find_notebooks(root / "notebooks"):
         write(path, nbformat.writes(update_cells(read(path), path.stem, repository)) + "\n")
-    badge = r"https://colab\.research\.google\.com/github/[^\s)]+/notebooks/(\w+)\.ipynb"
+    badge = r"https://colab\.research\.google\.com/github/[^\s)]+/notebooks/(?:more/)?(\w+)\.ipynb"
     others = [root / name for name in ("README.md", "pyproject.toml", "CITATION.cff")]
     others += (root / ".github").rglob("*.md")
     others += (root / ".github").rglob("*.yml")

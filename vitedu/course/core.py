@@ -1,7 +1,7 @@
-"""The core of a notebook: what stands above the heading ``# More``, and what it asks of a student.
+"""What a notebook asks of a student.
 
-Role: counts and budgets, for ``vitedu lint``. Cells are read as text; nothing is run. A notebook
-without that heading has no core yet, and no budget holds it.
+Role: counts and budgets, for ``vitedu lint``. Cells are read as text; nothing is run. No budget
+holds the notebooks of the second shelf.
 """
 
 import re
@@ -12,9 +12,8 @@ from nbformat import NotebookNode
 
 from vitedu.course.notebooks import exercise_cells
 from vitedu.course.stub_text import check_lines
-from vitedu.exercises import BY_ID, in_notebook
+from vitedu.exercises import BY_ID
 
-HEADING = re.compile(r"(?m)^# More\b")
 FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
 FIGURE = re.compile(r"\b(?:plots\.\w+|explore_\w+|show_\w+|draw_\w+|postcard)\(")
 PREDICTION = re.compile(r"(?m)^my_\w+ = None\b")
@@ -52,19 +51,9 @@ class Core:
         return self.words / 120 + writing + self.predictions + self.figures + self.run_minutes
 
 
-def split(notebook: NotebookNode) -> int | None:
-    """Find the index of the cell that begins ``# More``, None if there is none."""
-    for index, cell in enumerate(notebook.cells):
-        if cell.cell_type == "markdown" and HEADING.match(cell.source):
-            return index
-    return None
-
-
 def measure(notebook: NotebookNode, name: str) -> Core:
-    """Count the core, or the whole notebook where it has none."""
-    end = split(notebook)
-    cells = notebook.cells[:end]
-    stubs = {index: each for index, each in exercise_cells(notebook) if index < len(cells)}
+    """Count a notebook."""
+    cells, stubs = notebook.cells, dict(exercise_cells(notebook))
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     given = [
         cell.source
@@ -88,28 +77,21 @@ def measure(notebook: NotebookNode, name: str) -> Core:
 
 
 def find_problems(notebook: NotebookNode, name: str) -> Iterator[str]:
-    """Rule: a core fits its budget and holds the core exercises, in the order of the syllabus."""
-    if split(notebook) is None:
+    """Rule: a core fits its budget."""
+    if name not in MINUTES:
         return
     core = measure(notebook, name)
-    budgets = {**MOST, "minutes": MINUTES.get(name, 90)}
-    for what, most in budgets.items():
+    for what, most in {**MOST, "minutes": MINUTES[name]}.items():
         if (count := getattr(core, what)) > most:
-            yield f"core: {count:.0f} {what}, at most {most}; shorten it or move some below # More."
-    wanted = [exercise.id for exercise in in_notebook(name) if exercise.core]
-    if list(core.exercises) != wanted:
-        yield (
-            f"core: has the exercises {', '.join(core.exercises)}; the syllabus has "
-            f"{', '.join(wanted)}, in this order; move cells or entries."
-        )
+            yield f"core: {count:.0f} {what}, at most {most}; shorten it or move some to more."
 
 
 def core_table(notebooks: dict[str, NotebookNode]) -> str:
-    """Write what each core asks for as a table; a notebook without one is counted whole."""
+    """Write what each core asks for as a table."""
     counts = [*MOST, "figures", "minutes"]
-    rows = [f"{'core of':<16}" + "".join(f"{count:>13}" for count in counts)]
+    rows = [f"{'notebook':<20}" + "".join(f"{count:>13}" for count in counts)]
     for name, notebook in notebooks.items():
-        core, mark = measure(notebook, name), "" if split(notebook) else "   the whole notebook"
+        core = measure(notebook, name)
         columns = "".join(f"{getattr(core, count):13.0f}" for count in counts)
-        rows.append(f"{name:<16}{columns}{mark}")
+        rows.append(f"{name:<20}{columns}")
     return "\n".join(rows)

@@ -16,11 +16,11 @@ import nbformat
 from nbformat import NotebookNode
 
 from vitedu.course import colab, core
-from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read
+from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read, shelf_path
 from vitedu.course.parsing import parse, without_docstrings
 from vitedu.course.references import defined_names, reference_source
 from vitedu.course.stub_text import check_lines, stub_text
-from vitedu.exercises import EXERCISES, Exercise, in_notebook
+from vitedu.exercises import EXERCISES, Exercise, in_file
 
 ABSOLUTE = re.compile(
     r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
@@ -60,11 +60,11 @@ def lint(path: Path) -> list[str]:
 
 def missing_notebooks(folder: Path) -> list[str]:
     """List the notebooks of the syllabus that a folder does not have."""
-    names = dict.fromkeys(exercise.notebook for exercise in EXERCISES)
+    files = dict.fromkeys(shelf_path(f"{exercise.stem}.ipynb") for exercise in EXERCISES)
     return [
-        f"{name}.ipynb is missing from {folder}; the syllabus has exercises in it."
-        for name in names
-        if not (Path(folder) / f"{name}.ipynb").is_file()
+        f"{file} is missing from {folder}; the syllabus has exercises in it."
+        for file in files
+        if not (Path(folder) / file).is_file()
     ]
 
 
@@ -155,7 +155,7 @@ def _lint_exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
     """Rule: every exercise of this notebook has one stub and a reference, in order."""
     places = list(exercise_cells(notebook))
     counts = Counter(exercise_id for _, exercise_id in places)
-    own = {exercise.id for exercise in in_notebook(name)}
+    own = {exercise.id for exercise in in_file(name)}
     if not own:
         yield "file: the syllabus has no exercises in a notebook of this name; rename it."
     for index, exercise_id in places:
@@ -165,12 +165,12 @@ def _lint_exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
                 "does not have here; correct the metadata or add it to vitedu/exercises.toml."
             )
     order = [exercise_id for _, exercise_id in places if exercise_id in own]
-    if order != [e.id for e in in_notebook(name)] and set(order) == own and len(order) == len(own):
+    if order != [e.id for e in in_file(name)] and set(order) == own and len(order) == len(own):
         yield (
             "file: the stubs stand in another order than in vitedu/exercises.toml; reorder one of "
             "them."
         )
-    for exercise in in_notebook(name):
+    for exercise in in_file(name):
         about = f"exercise {exercise.id}"
         if counts[exercise.id] != 1:
             yield (

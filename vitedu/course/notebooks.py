@@ -13,14 +13,14 @@ import nbformat
 from nbformat import NotebookNode
 
 from vitedu.course.references import solution_source
-from vitedu.exercises import BY_ID
+from vitedu.exercises import BY_ID, MORE
 
 LEFT_BY_RUNS = {"collapsed", "execution", "scrolled"}  # of a cell's metadata
 NBVAL_TAG = "nbval-check-output"  # the tag of a cell whose stored output nbval compares
 
 
 def find_notebooks(path: Path) -> list[Path]:
-    """List the notebooks at a path: the file itself, or those directly in the folder, sorted.
+    """List the notebooks at a path: the file itself, or those of the folder, then of its ``more``.
 
     Raises:
         FileNotFoundError: the path does not exist.
@@ -30,13 +30,23 @@ def find_notebooks(path: Path) -> list[Path]:
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}.")
     if path.is_dir():
-        paths = sorted(path.glob("*.ipynb"))
+        paths = sorted(path.glob("*.ipynb")) + sorted(path.glob(f"{MORE}/*_{MORE}.ipynb"))
         if not paths:
             raise ValueError(f"no notebook (.ipynb) in the folder {path}.")
         return paths
     if path.suffix != ".ipynb":
         raise ValueError(f"{path} is not a notebook: its name does not end in .ipynb.")
     return [path]
+
+
+def shelf_path(file: str) -> str:
+    """Give the path of a notebook's file in a folder of notebooks.
+
+    Example:
+        >>> shelf_path("01_patches.ipynb"), shelf_path("01_patches_more.ipynb")
+        ('01_patches.ipynb', 'more/01_patches_more.ipynb')
+    """
+    return f"{MORE}/{file}" if file.endswith(f"_{MORE}.ipynb") else file
 
 
 def read(path: Path) -> NotebookNode:
@@ -123,6 +133,7 @@ def solve(path: Path, out: Path) -> list[Path]:
             text = nbformat.writes(solve_notebook(read(source)))
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
-        paths.append(out / source.name)
+        paths.append(out / shelf_path(source.name))
+        paths[-1].parent.mkdir(exist_ok=True)
         paths[-1].write_text(text + "\n", encoding="utf-8")
     return paths

@@ -24,7 +24,7 @@ from vitedu.course.colab import PLACEHOLDER, REPOSITORY
 from vitedu.course.notebooks import find_notebooks, read, solve_notebook
 from vitedu.course.references import reference_source, solution_source
 from vitedu.course.tour import profile_name, tour_notebook
-from vitedu.exercises import EXERCISES, in_notebook
+from vitedu.exercises import EXERCISES, in_file
 from vitedu.plots.explorer import WIDGET
 from vitedu.plots.style import DPI, CourseFigure
 
@@ -42,6 +42,7 @@ THREAD = {
 }
 HEADING = re.compile(r"(?m)^### (Exercise ([\d.]+) .+)$")
 SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
+SHELF = re.compile(r"\]\((?:more|\.\.)/")  # a link to the other shelf; the pages stand in one
 ANCHOR = re.compile(r"\]\(#([^)]+)\)")  # a link to a heading of the same notebook
 # beside the notebooks: what they mean by their words, and a page for teachers
 WORDS, FIRST_WEEK = "words.md", "../.github/FIRST_WEEK.md"
@@ -195,6 +196,7 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
     for cell, solved_cell in zip(copy.deepcopy(student.cells), run.cells, strict=True):
         result.cells.append(cell)
         if cell.cell_type == "markdown":
+            cell.source = SHELF.sub("](", cell.source)
             cell.source = ANCHOR.sub(lambda link: f"](#{anchor(link[1])})", cell.source)
         if cell.cell_type == "code":
             cell.outputs = copy.deepcopy(solved_cell.outputs)
@@ -304,25 +306,20 @@ def source_files(
 
 
 def write_exercises(name: str, headings: Mapping[str, str]) -> str:
-    """Write the exercises of a notebook with their minutes, the core first.
+    """Write the exercises of a notebook with their minutes.
 
     Args:
         name: of the notebook.
         headings: by an exercise's number, its heading, to which a link leads.
     """
-    lines = ""
-    for core in (True, False):
-        own = [exercise for exercise in in_notebook(name) if exercise.core == core]
-        words = []
-        for each in own:
-            text = f"{each.number} {each.title}"
-            if each.number in headings:
-                text = f"[{text}]({name}.ipynb#{anchor(headings[each.number])})"
-            words.append(f"{text} ({each.minutes} min)")
-        if own:
-            total = sum(exercise.minutes for exercise in own)
-            lines += f"- {'core' if core else 'more'}, {total} minutes: {', '.join(words)}\n"
-    return lines
+    words, own = [], in_file(name)
+    for each in own:
+        text = f"{each.number} {each.title}"
+        if each.number in headings:
+            text = f"[{text}]({name}.ipynb#{anchor(headings[each.number])})"
+        words.append(f"{text} ({each.minutes} min)")
+    total = sum(exercise.minutes for exercise in own)
+    return f"- {total} minutes: {', '.join(words)}\n" if own else ""
 
 
 # --- pages after they were built ------------------------------------------------------------------

@@ -27,7 +27,7 @@ from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solve_
 from vitedu.course.parsing import parse
 from vitedu.course.references import defined_names
 from vitedu.course.sheet import draw_sheet
-from vitedu.exercises import BY_ID, EXERCISES, in_notebook
+from vitedu.exercises import BY_ID, EXERCISES, in_file
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,8 @@ def check_file(path: Path, *, seconds: float = 600) -> CheckedFile:
     paths = [path] if is_python else find_notebooks(path)
     notebook = _notebook_of(path) if is_python else read(paths[0])
     stubs = {exercise_id: index for index, exercise_id in exercise_cells(notebook)}
-    chapters = {BY_ID[name].notebook for name in stubs if name in BY_ID}
-    if not is_python and (len(paths) > 1 or len(chapters) != 1):
+    files = {BY_ID[name].stem for name in stubs if name in BY_ID}
+    if not is_python and (len(paths) > 1 or len(files) != 1):
         raise ValueError(
             f"{path} is not one notebook of this course: it holds {len(stubs)} exercises."
         )
@@ -190,7 +190,7 @@ def check_file(path: Path, *, seconds: float = 600) -> CheckedFile:
     if is_python and (error := _read_error(notebook.cells[0])):
         late = f"it runs for more than {seconds:g} seconds"
         raise ValueError(f"{path} cannot be run: {error.replace('KeyboardInterrupt:', late)}")
-    chosen = [BY_ID[name] for name in stubs] if is_python else in_notebook(chapters.pop())
+    chosen = [BY_ID[name] for name in stubs] if is_python else in_file(files.pop())
     lines, rows = [], []
     for exercise in chosen:
         entry = run.entries.get(exercise.id, {})

@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 from vitedu import __version__
 from vitedu.course import results
 from vitedu.course.colab import CELLS
-from vitedu.course.notebooks import exercise_cells, read
+from vitedu.course.notebooks import exercise_cells, read, shelf_path
 from vitedu.exercises import BY_ID, EXERCISES
 from vitedu.files import write_whole
 
@@ -47,12 +47,13 @@ def lay_notebooks(folder: Path) -> list[str]:
         for source in sources:
             notebook, known = read(source), record.get(source.stem, {"cells": {}})
             before, cells = known["cells"], _digests(notebook)
-            place = folder / known.get("file", source.name)
+            place = folder / known.get("file", shelf_path(source.name))
             if before == cells and place.is_file():
                 lines += _compare_cells(place, [name for _, name in exercise_cells(notebook)])
                 continue
             laid, answers = laid + 1, answers + _fill_in(notebook, entries)
-            new = _free_place(folder, source.stem)
+            new = _free_place((folder / shelf_path(source.name)).parent, source.stem)
+            new.parent.mkdir(exist_ok=True)
             write_whole(new, f"{nbformat.writes(notebook)}\n".encode())
             if place != new:
                 changed = sum(before[name] != cells[name] for name in before.keys() & cells.keys())
@@ -60,7 +61,7 @@ def lay_notebooks(folder: Path) -> list[str]:
                     f"{new} is the new version of {place.name}: {len(cells.keys() - before.keys())}"
                     f" cells are new, {changed} changed, {len(before.keys() - cells.keys())} gone."
                 )
-            record[source.stem] = {"file": new.name, "cells": cells}
+            record[source.stem] = {"file": new.relative_to(folder).as_posix(), "cells": cells}
             write_whole(folder / RECORD, json.dumps(record).encode())
         for page in sources[0].parent.glob("*.md"):
             if not (folder / page.name).exists():
@@ -85,12 +86,12 @@ def find_sources() -> list[Path]:
     Raises:
         ValueError: there are none.
     """
-    names = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+    files = dict.fromkeys(shelf_path(f"{exercise.stem}.ipynb") for exercise in EXERCISES)
     parents = Path(__file__).parents[2:]
     # a wheel's data lie in the folder share of the environment, or of pip's --user or --target
     folders = [parents[0] / "notebooks", *(p / "share" / "vitedu" / "notebooks" for p in parents)]
     for folder in folders:
-        sources = [folder / f"{name}.ipynb" for name in names]
+        sources = [folder / file for file in files]
         if all(path.is_file() for path in sources):
             return sources
     raise ValueError("this installation has no notebooks; install vitedu anew.")

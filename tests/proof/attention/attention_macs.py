@@ -1,4 +1,4 @@
-"""Right answers to 2.6 attention_macs, and what becomes of its mutants."""
+"""Right answers to 2.7 attention_macs, and what becomes of its mutants."""
 
 import math
 

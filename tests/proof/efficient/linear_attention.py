@@ -1,4 +1,4 @@
-"""Right answers to 8.6 linear_attention, and what becomes of its mutants."""
+"""Right answers to 8.7 linear_attention, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Right answers to 8.8 prune_tokens, and what becomes of its mutants."""
+"""Right answers to 8.2 prune_tokens, and what becomes of its mutants."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Right answers to 8.5 relative_position_index, and what becomes of its mutants."""
+"""Right answers to 8.6 relative_position_index, and what becomes of its mutants."""
 
 import torch
 

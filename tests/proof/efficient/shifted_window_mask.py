@@ -1,4 +1,4 @@
-"""Right answers to 8.3 shifted_window_mask, and what becomes of its mutants."""
+"""Right answers to 8.4 shifted_window_mask, and what becomes of its mutants."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Right answers to 8.2 window_merge, and what becomes of its mutants."""
+"""Right answers to 8.3 window_merge, and what becomes of its mutants."""
 
 import torch
 from einops import rearrange

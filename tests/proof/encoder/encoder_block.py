@@ -1,4 +1,4 @@
-"""Right answers to 3.3 EncoderBlock, and what becomes of its mutants."""
+"""Right answers to 3.4 EncoderBlock, and what becomes of its mutants."""
 
 import math
 

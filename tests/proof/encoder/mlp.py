@@ -1,4 +1,4 @@
-"""Right answers to 3.8 Mlp, and what becomes of its mutants."""
+"""Right answers to 3.3 Mlp, and what becomes of its mutants."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Right answers to 3.4 VisionTransformer, and what becomes of its mutants."""
+"""Right answers to 3.5 VisionTransformer, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

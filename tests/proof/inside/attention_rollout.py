@@ -1,4 +1,4 @@
-"""Right answers to 5.3 attention_rollout, and what becomes of its mutants."""
+"""Right answers to 5.2 attention_rollout, and what becomes of its mutants."""
 
 from functools import reduce
 

@@ -1,4 +1,4 @@
-"""Right answers to 5.8 confusion_matrix, and what becomes of its mutants."""
+"""Right answers to 5.5 confusion_matrix, and what becomes of its mutants."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Right answers to 5.6 logit_lens, and what becomes of its mutants."""
+"""Right answers to 5.4 logit_lens, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Right answers to 5.5 pointing_game, and what becomes of its mutants."""
+"""Right answers to 5.8 pointing_game, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Right answers to 5.7 position_similarity, and what becomes of its mutants."""
+"""Right answers to 5.9 position_similarity, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

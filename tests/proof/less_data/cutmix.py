@@ -1,4 +1,4 @@
-"""Right answers to 7.2 cutmix, and what becomes of its mutants."""
+"""Right answers to 7.5 cutmix, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

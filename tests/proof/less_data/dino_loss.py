@@ -1,4 +1,4 @@
-"""Right answers to 7.8 dino_loss, and what becomes of its mutants."""
+"""Right answers to 7.4 dino_loss, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

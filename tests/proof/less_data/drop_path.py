@@ -1,4 +1,4 @@
-"""Right answers to 7.4 drop_path, and what becomes of its mutants."""
+"""Right answers to 7.7 drop_path, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Right answers to 7.7 masked_patch_loss, and what becomes of its mutants."""
+"""Right answers to 7.3 masked_patch_loss, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Right answers to 7.6 random_masking, and what becomes of its mutants."""
+"""Right answers to 7.2 random_masking, and what becomes of its mutants."""
 
 import torch
 

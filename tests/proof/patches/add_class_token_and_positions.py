@@ -1,4 +1,4 @@
-"""Right answers to 1.5 add_class_token_and_positions, and what becomes of its mutants."""
+"""Right answers to 1.4 add_class_token_and_positions, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

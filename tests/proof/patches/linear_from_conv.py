@@ -1,4 +1,4 @@
-"""Right answers to 1.3 linear_from_conv, and what becomes of its mutants."""
+"""Right answers to 1.6 linear_from_conv, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Right answers to 1.10 PatchEmbed, and what becomes of its mutants."""
+"""Right answers to 1.2 PatchEmbed, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

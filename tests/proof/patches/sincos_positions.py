@@ -1,4 +1,4 @@
-"""Right answers to 1.6 sincos_positions, and what becomes of its mutants."""
+"""Right answers to 1.7 sincos_positions, and what becomes of its mutants."""
 
 import math
 

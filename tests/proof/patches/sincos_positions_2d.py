@@ -1,4 +1,4 @@
-"""Right answers to 1.7 sincos_positions_2d, and what becomes of its mutants."""
+"""Right answers to 1.8 sincos_positions_2d, and what becomes of its mutants."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Right answers to 1.2 unpatchify, and what becomes of its mutants."""
+"""Right answers to 1.5 unpatchify, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Right answers to 4.8 evaluate, and what becomes of its mutants."""
+"""Right answers to 4.3 evaluate, and what becomes of its mutants."""
 
 from copy import deepcopy
 

@@ -1,4 +1,4 @@
-"""Right answers to 4.5 random_crop_flip, and what becomes of its mutants."""
+"""Right answers to 4.7 random_crop_flip, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

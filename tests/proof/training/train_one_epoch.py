@@ -1,4 +1,4 @@
-"""Right answers to 4.7 train_one_epoch, and what becomes of its mutants."""
+"""Right answers to 4.2 train_one_epoch, and what becomes of its mutants."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Right answers to 4.3 warmup_cosine, and what becomes of its mutants."""
+"""Right answers to 4.4 warmup_cosine, and what becomes of its mutants."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Right answers to 4.4 weight_decay_groups, and what becomes of its mutants."""
+"""Right answers to 4.6 weight_decay_groups, and what becomes of its mutants."""
 
 from torch import nn
 

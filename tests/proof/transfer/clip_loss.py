@@ -1,4 +1,4 @@
-"""Right answers to 9.6 clip_loss, and what becomes of its mutants."""
+"""Right answers to 9.3 clip_loss, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Right answers to 9.1 convert_torchvision_weights, and what becomes of its mutants."""
+"""Right answers to 9.4 convert_torchvision_weights, and what becomes of its mutants."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Right answers to 9.2 interpolate_positions, and what becomes of its mutants."""
+"""Right answers to 9.1 interpolate_positions, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

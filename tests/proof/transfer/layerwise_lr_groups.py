@@ -1,4 +1,4 @@
-"""Right answers to 9.3 layerwise_lr_groups, and what becomes of its mutants."""
+"""Right answers to 9.5 layerwise_lr_groups, and what becomes of its mutants."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Right answers to 9.4 LoRALinear, and what becomes of its mutants."""
+"""Right answers to 9.2 LoRALinear, and what becomes of its mutants."""
 
 import copy
 

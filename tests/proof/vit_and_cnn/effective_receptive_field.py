@@ -1,4 +1,4 @@
-"""Right answers to 6.3 effective_receptive_field, and what becomes of its mutants."""
+"""Right answers to 6.5 effective_receptive_field, and what becomes of its mutants."""
 
 import torch
 

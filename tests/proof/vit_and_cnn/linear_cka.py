@@ -1,4 +1,4 @@
-"""Right answers to 6.8 linear_cka, and what becomes of its mutants."""
+"""Right answers to 6.7 linear_cka, and what becomes of its mutants."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Right answers to 6.6 shift_consistency, and what becomes of its mutants."""
+"""Right answers to 6.3 shift_consistency, and what becomes of its mutants."""
 
 from copy import deepcopy
 

@@ -1,4 +1,4 @@
-"""Right answers to 6.7 shuffle_patches, and what becomes of its mutants."""
+"""Right answers to 6.8 shuffle_patches, and what becomes of its mutants."""
 
 import torch
 import torch.nn.functional as F

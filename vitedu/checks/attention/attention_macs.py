@@ -1,4 +1,4 @@
-"""2.6 attention_macs: what it costs."""
+"""2.7 attention_macs: what it costs."""
 
 from vitedu.checks.kit import Checker, also, shaped
 

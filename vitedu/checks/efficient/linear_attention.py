@@ -1,4 +1,4 @@
-"""8.6 linear_attention: attention without a T x T matrix."""
+"""8.7 linear_attention: attention without a T x T matrix."""
 
 import torch
 

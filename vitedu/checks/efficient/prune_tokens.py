@@ -1,4 +1,4 @@
-"""8.8 prune_tokens: drop what nobody looks at."""
+"""8.2 prune_tokens: drop what nobody looks at."""
 
 import torch
 

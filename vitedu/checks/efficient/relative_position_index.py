@@ -1,4 +1,4 @@
-"""8.5 relative_position_index: one number for each offset."""
+"""8.6 relative_position_index: one number for each offset."""
 
 from vitedu.checks.efficient.relative_position_index_driver import whole_numbers
 from vitedu.checks.kit import Checker, also, shaped

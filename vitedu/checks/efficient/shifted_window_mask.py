@@ -1,4 +1,4 @@
-"""8.3 shifted_window_mask: keep strangers apart."""
+"""8.4 shifted_window_mask: keep strangers apart."""
 
 from vitedu.checks.kit import Checker, also, shaped
 

@@ -1,4 +1,4 @@
-"""8.2 window_merge: put the windows back."""
+"""8.3 window_merge: put the windows back."""
 
 from vitedu.checks.efficient.window_partition import GRIDS, SIZES
 from vitedu.checks.kit import Checker, shaped

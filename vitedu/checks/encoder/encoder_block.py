@@ -1,4 +1,4 @@
-"""3.3 EncoderBlock: two residual steps."""
+"""3.4 EncoderBlock: two residual steps."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""3.8 Mlp: two layers and a bend between them."""
+"""3.3 Mlp: two layers and a bend between them."""
 
 from vitedu.checks.kit import USUAL, Checker, also, shaped
 from vitedu.encoder import Mlp

@@ -1,4 +1,4 @@
-"""3.4 VisionTransformer: from pixels to logits."""
+"""3.5 VisionTransformer: from pixels to logits."""
 
 import torch
 

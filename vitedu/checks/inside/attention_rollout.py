@@ -1,4 +1,4 @@
-"""5.3 attention_rollout: through all layers at once."""
+"""5.2 attention_rollout: through all layers at once."""
 
 import torch
 

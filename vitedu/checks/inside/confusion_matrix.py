@@ -1,4 +1,4 @@
-"""5.8 confusion_matrix: which class for which."""
+"""5.5 confusion_matrix: which class for which."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""5.6 logit_lens: the answer after every block."""
+"""5.4 logit_lens: the answer after every block."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""5.5 pointing_game: does a map point at the object?."""
+"""5.8 pointing_game: does a map point at the object?."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""5.7 position_similarity: which positions are alike?."""
+"""5.9 position_similarity: which positions are alike?."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""7.2 cutmix: paste a piece of another image."""
+"""7.5 cutmix: paste a piece of another image."""
 
 import torch
 

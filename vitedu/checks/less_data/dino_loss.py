@@ -1,4 +1,4 @@
-"""7.8 dino_loss: one view answers for another."""
+"""7.4 dino_loss: one view answers for another."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""7.5 distillation_loss: two heads, two targets."""
+"""7.8 distillation_loss: two heads, two targets."""
 
 import torch
 

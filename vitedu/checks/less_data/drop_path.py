@@ -1,4 +1,4 @@
-"""7.4 drop_path: skip a branch for some images."""
+"""7.7 drop_path: skip a branch for some images."""
 
 import math
 

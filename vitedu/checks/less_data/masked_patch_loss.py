@@ -1,4 +1,4 @@
-"""7.7 masked_patch_loss: the error where it was hidden."""
+"""7.3 masked_patch_loss: the error where it was hidden."""
 
 import torch
 

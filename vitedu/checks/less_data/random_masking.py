@@ -1,4 +1,4 @@
-"""7.6 random_masking: hide most of an image."""
+"""7.2 random_masking: hide most of an image."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""1.5 add_class_token_and_positions: one more token, and where each stands."""
+"""1.4 add_class_token_and_positions: one more token, and where each stands."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""1.3 linear_from_conv: a convolution that is a matrix."""
+"""1.6 linear_from_conv: a convolution that is a matrix."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""1.10 PatchEmbed: the step from patches to tokens, as a layer."""
+"""1.2 PatchEmbed: the step from patches to tokens, as a layer."""
 
 from vitedu.checks.kit import USUAL, Checker, also, refused, shaped
 from vitedu.patches import PatchEmbed

@@ -1,4 +1,4 @@
-"""1.6 sincos_positions: positions as sines and cosines."""
+"""1.7 sincos_positions: positions as sines and cosines."""
 
 from vitedu import patches as reference
 from vitedu.checks.kit import Case, Checker, Generator, distinct, draw

@@ -1,4 +1,4 @@
-"""1.7 sincos_positions_2d: rows and columns."""
+"""1.8 sincos_positions_2d: rows and columns."""
 
 from vitedu import patches as reference
 from vitedu.checks.kit import Case, Checker, Generator, distinct, draw

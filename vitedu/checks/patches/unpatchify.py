@@ -1,4 +1,4 @@
-"""1.2 unpatchify: put it back together."""
+"""1.5 unpatchify: put it back together."""
 
 from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
 from vitedu.checks.patches import drawing

@@ -1,4 +1,4 @@
-"""4.8 evaluate: measure without touching."""
+"""4.3 evaluate: measure without touching."""
 
 from vitedu.checks.kit import Case, Checker, Generator, distinct, draw
 from vitedu.checks.training import classifier_cases

@@ -1,4 +1,4 @@
-"""4.5 random_crop_flip: a new view of every image."""
+"""4.7 random_crop_flip: a new view of every image."""
 
 import torch
 

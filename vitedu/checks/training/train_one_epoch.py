@@ -1,4 +1,4 @@
-"""4.7 train_one_epoch: learn from every batch once."""
+"""4.2 train_one_epoch: learn from every batch once."""
 
 from vitedu.checks.kit import Case, Checker, Generator, distinct, draw
 from vitedu.checks.training import classifier_cases

@@ -1,4 +1,4 @@
-"""4.3 warmup_cosine: the learning rate of every step."""
+"""4.4 warmup_cosine: the learning rate of every step."""
 
 from vitedu import training
 from vitedu.checks.kit import Case, Checker, Generator, Observation, draw

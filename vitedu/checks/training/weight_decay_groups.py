@@ -1,4 +1,4 @@
-"""4.4 weight_decay_groups: what to shrink and what not."""
+"""4.6 weight_decay_groups: what to shrink and what not."""
 
 from vitedu.checks.kit import Case, Checker, Generator, draw
 from vitedu.checks.training.parameter_groups_driver import Network, groups

@@ -1,4 +1,4 @@
-"""9.6 clip_loss: which text belongs to which image?."""
+"""9.3 clip_loss: which text belongs to which image?."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""9.1 convert_torchvision_weights: other names for the same weights."""
+"""9.4 convert_torchvision_weights: other names for the same weights."""
 
 import re
 

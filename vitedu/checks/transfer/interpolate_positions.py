@@ -1,4 +1,4 @@
-"""9.2 interpolate_positions: positions for another image size."""
+"""9.1 interpolate_positions: positions for another image size."""
 
 from vitedu import transfer as reference
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped

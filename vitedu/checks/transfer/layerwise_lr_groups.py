@@ -1,4 +1,4 @@
-"""9.3 layerwise_lr_groups: small steps below, large ones above."""
+"""9.5 layerwise_lr_groups: small steps below, large ones above."""
 
 from vitedu.checks.kit import Case, Checker, Generator, draw
 from vitedu.checks.training.parameter_groups_driver import Network, rates

@@ -1,4 +1,4 @@
-"""9.4 LoRALinear: learn beside a frozen layer."""
+"""9.2 LoRALinear: learn beside a frozen layer."""
 
 from functools import partial
 

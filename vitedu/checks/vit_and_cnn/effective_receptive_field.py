@@ -1,4 +1,4 @@
-"""6.3 effective_receptive_field: what a cell does depend on."""
+"""6.5 effective_receptive_field: what a cell does depend on."""
 
 import torch
 

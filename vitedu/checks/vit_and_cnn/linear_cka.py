@@ -1,4 +1,4 @@
-"""6.8 linear_cka: do two layers say the same?."""
+"""6.7 linear_cka: do two layers say the same?."""
 
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 

@@ -1,4 +1,4 @@
-"""6.6 shift_consistency: how many answers survive a shift?."""
+"""6.3 shift_consistency: how many answers survive a shift?."""
 
 from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, normal
 from vitedu.checks.training import classifier_cases

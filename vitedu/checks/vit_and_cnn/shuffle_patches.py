@@ -1,4 +1,4 @@
-"""6.7 shuffle_patches: the same patches in another order."""
+"""6.8 shuffle_patches: the same patches in another order."""
 
 import torch
 

@@ -19,13 +19,12 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course.notebooks import exercise_cells, find_notebooks, read
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read, shelf_path
 from vitedu.course.parsing import parse
 from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-MORE = "# More"  # the heading behind which a notebook's core ends
 GIVEN = "# This exercise is not assigned. Here is the course's own answer, for the cells below."
 SCHEMA_VERSION = 3
 CELL_SECONDS = 600  # time limit of one cell; nbgrader's default of 30 is too short for training
@@ -76,7 +75,7 @@ def assign(
     sources = _read_sources(out, notebooks, exercises)
     paths, rows = [], ["| notebook | exercises | points |", "|---|---|---|"]
     for source, notebook in sources:
-        paths.append(_write(notebook, out / source.name))
+        paths.append(_write(notebook, out / shelf_path(source.name)))
         own = [BY_ID[id] for _, id in exercise_cells(notebook) if id in BY_ID]
         numbers = ", ".join(exercise.number for exercise in own)
         rows.append(f"| {source.name} | {numbers} | {sum(e.points for e in own)} |")
@@ -114,16 +113,13 @@ def assign_nbgrader(
 def limit_notebook(notebook: NotebookNode, exercises: Sequence[Exercise]) -> NotebookNode:
     """Return a student's notebook in which some of its exercises are assigned.
 
-    A part "More" without any of them is cut off. The stub of another exercise becomes the import
-    of its reference, or the value, and the cell that checks it goes.
+    The stub of another exercise becomes the import of its reference, or the value, and the cell
+    that checks it goes.
     """
     result, chosen = _clear_outputs(notebook), {exercise.id for exercise in exercises}
     own = [id for _, id in exercise_cells(result)]
     if chosen >= set(own):
         return result
-    more = next((i for i, c in enumerate(result.cells) if c.source.startswith(MORE)), None)
-    if more and not any(id in chosen for i, id in exercise_cells(result) if i >= more):
-        del result.cells[more:]
     for index, id in reversed([each for each in exercise_cells(result) if each[1] not in chosen]):
         exercise, stub = BY_ID[id], result.cells[index]
         given = f"from {exercise.module} import {id}"
@@ -241,8 +237,9 @@ def _read_sources(
         raise ValueError(f"{out} is a file; name a folder.")
     if out.resolve() == sources[0].parent.resolve():
         raise ValueError(f"{out} holds the notebooks themselves; write to another folder.")
-    limited = [(source, limit_notebook(read(source), exercises)) for source in sources]
-    limited = [each for each in limited if next(exercise_cells(each[1]), None)]
+    stems = {exercise.stem for exercise in exercises}
+    chosen = [source for source in sources if source.stem in stems]
+    limited = [(source, limit_notebook(read(source), exercises)) for source in chosen]
     if not limited:
         raise ValueError(f"no notebook in {notebooks} holds one of these exercises.")
     out.mkdir(parents=True, exist_ok=True)
@@ -250,5 +247,6 @@ def _read_sources(
 
 
 def _write(notebook: NotebookNode, path: Path) -> Path:
+    path.parent.mkdir(exist_ok=True)
     path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
     return path

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from vitedu.exercises import EXERCISES
+from vitedu.exercises import EXERCISES, MORE
 from vitedu.grading.grades import Flag, Submission
 
 STUDENT_FROM = ("auto", "file", "folder", "moodle", "canvas")
@@ -31,7 +31,9 @@ MAX_DEPTH = 12  # nested folders
 
 _NOTEBOOKS = {exercise.chapter: exercise.notebook for exercise in EXERCISES}
 _WORD_START, _CHAPTER = r"(?:^|(?<=[\W_]))", f"({'|'.join(_NOTEBOOKS)})"
-NOTEBOOK_IN_NAME = re.compile(rf"{_WORD_START}(?:\d{{1,2}}[ _-]?)?{_CHAPTER}(?=$|[\W_])", re.I)
+NOTEBOOK_IN_NAME = re.compile(
+    rf"{_WORD_START}(?:\d{{1,2}}[ _-]?)?{_CHAPTER}(?:_{MORE}(?=$|[\W_])|(?=$|[\W_]))", re.I
+)
 COPY_MARK = re.compile(r"(?: ?\((\d+)\)|-Copy(\d*)|[ _-]copy ?(\d*))$", re.I)
 
 MOODLE = re.compile(r"(?P<name>[^/]+?)(?:_(?P<id>\d+))?_assignsubmission_(?:file|onlinetext)_?")
@@ -320,7 +322,8 @@ def _build_submission(owned: _Owned, owner: _Owner) -> Submission:
         flags.append(Flag("too_many_files", message))
     claims = defaultdict(list)
     for entry in usable:
-        claims[notebook_of(entry.name) or _strip_endings(entry.name)].append(entry.label)
+        match = NOTEBOOK_IN_NAME.search(entry.name)
+        claims[match[0].casefold() if match else _strip_endings(entry.name)].append(entry.label)
     for claim, names in claims.items():
         if len(names) > 1:
             words = f"{len(names)} files for {clean_name(claim)}, the newest wins"
