@@ -16,14 +16,13 @@ import pytest
 from sound_notebook import build
 
 from vitedu.__main__ import main
-from vitedu.course.notebooks import exercise_cells, read
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read
 from vitedu.course.references import reference_source
-from vitedu.exercises import BY_ID, EXERCISES, in_notebook
+from vitedu.exercises import BY_ID, EXERCISES, in_file, in_notebook
 from vitedu.grading.adapters.assign import (
     BEGIN,
     END,
     GIVEN,
-    MORE,
     assign,
     assign_nbgrader,
     insert_solution,
@@ -41,34 +40,36 @@ has_nbgrader = importlib.util.find_spec("nbgrader") is not None
 def test_plain_assignment_is_the_students_notebooks_without_outputs(tmp_path):
     """And a README with a line for each."""
     written = assign(tmp_path / "out", NOTEBOOKS)
-    names = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
-    assert [path.name for path in written] == [*names, "README.md"]
-    for path in written[:-1]:
-        own, original = read(path), read(NOTEBOOKS / path.name)
+    files = [path.relative_to(NOTEBOOKS) for path in find_notebooks(NOTEBOOKS)]
+    assert [path.relative_to(tmp_path / "out") for path in written[:-1]] == files
+    for path, file in zip(written[:-1], files, strict=True):
+        own, original = read(path), read(NOTEBOOKS / file)
         assert [c.source for c in own.cells] == [c.source for c in original.cells]
         assert not any(c.outputs or c.execution_count for c in own.cells if c.cell_type == "code")
-        exercises = in_notebook(path.stem)
+        exercises = in_file(path.stem)
         numbers = ", ".join(each.number for each in exercises)
-        row = f"| {path.name} | {numbers} | {sum(each.points for each in exercises)} |"
+        row = f"| {file.as_posix()} | {numbers} | {sum(each.points for each in exercises)} |"
         assert row in written[-1].read_text()
     assert "vitedu grade FOLDER --out GRADES\n" in written[-1].read_text()
 
 
 def test_a_part_of_the_course_is_assigned(tmp_path, capsys):
-    """Ranges and ids: other stubs are given, their checks go, and so does an unused More."""
-    words = ["--exercises", "1.1-1.4", "softmax"]
+    """Ranges and ids: other stubs are given, their checks go, and so does a file without any."""
+    words = ["--exercises", "1.1-1.3", "1.5", "softmax"]
     assert main(["assign", str(tmp_path / "out"), str(NOTEBOOKS), *words]) == 0
     written = [Path(line).name for line in capsys.readouterr().out.splitlines()]
-    assert written == ["01_patches.ipynb", "02_attention.ipynb", "README.md"]
+    more = "01_patches_more.ipynb"
+    assert written == ["01_patches.ipynb", "02_attention.ipynb", more, "README.md"]
     readme = (tmp_path / "out" / "README.md").read_text()
-    assert "--exercises 1.1 1.3 1.4 1.5 1.6 2.1\n" in readme
-    first, second = (read(tmp_path / "out" / name) for name in written[:2])
-    ids = ["patchify", "tokens_at_224", "add_class_token_and_positions", "unpatchify"]
-    assert [id for _, id in exercise_cells(first)] == [*ids, "linear_from_conv"]
-    text = "\n".join(cell.source for cell in first.cells)
-    assert f"{GIVEN}\nfrom vitedu.patches import PatchEmbed" in text and "\n# More\n" in text
-    assert f"{GIVEN}\nseam_neighbours = " in text and "check(PatchEmbed" not in text
-    assert "check(patchify)" in text and not any(c.source.startswith(MORE) for c in second.cells)
+    assert "--exercises 1.1 1.2 1.3 1.5 2.1\n" in readme
+    first, rest = read(tmp_path / "out" / written[0]), read(tmp_path / "out" / "more" / more)
+    ids = ["patchify", "PatchEmbed", "tokens_at_224"]
+    assert [id for _, id in exercise_cells(first)] == ids
+    assert [id for _, id in exercise_cells(rest)] == ["unpatchify"]
+    text = "\n".join(cell.source for cell in (*first.cells, *rest.cells))
+    given = f"{GIVEN}\nfrom vitedu.patches import add_class_token_and_positions"
+    assert given in text and "check(add_class_token_and_positions" not in text
+    assert f"{GIVEN}\nseam_neighbours = " in text and "check(patchify)" in text
 
 
 def test_the_core_is_assigned_in_every_form(tmp_path):

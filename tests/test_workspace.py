@@ -1,4 +1,4 @@
-"""vitedu start: notebooks in a folder of the student's own, laid once and never overwritten."""
+"""vitedu start: notebooks in a folder of the student's own; no work of his is overwritten."""
 
 import json
 import os
@@ -11,35 +11,36 @@ import pytest
 
 from vitedu.__main__ import main
 from vitedu.course import results, workspace
-from vitedu.course.notebooks import exercise_cells, read
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read, shelf_path
 from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.exporting import export, importing
 
 ROOT = Path(__file__).parents[1]
-NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+FILES = [*dict.fromkeys(shelf_path(f"{exercise.stem}.ipynb") for exercise in EXERCISES)]
+MORE = "more/03_encoder_more.ipynb"
 HELPER = "def halve(x):\n    return x / 2"
-GELU = f"{reference_source(find('gelu'))}  # mine"
+GELU, COUNT = (f"{reference_source(find(id))}  # mine" for id in ("gelu", "count_parameters"))
 
 
 @pytest.fixture
 def shipped(tmp_path, monkeypatch):
-    """Give copies of two notebooks and a page, which stand for what is installed."""
+    """Give copies of three notebooks and a page, which stand for what is installed."""
     folder = tmp_path / "shipped"
-    folder.mkdir()
-    for name in ("02_attention.ipynb", "03_encoder.ipynb", "words.md"):
+    (folder / "more").mkdir(parents=True)
+    for name in ("02_attention.ipynb", "03_encoder.ipynb", MORE, "words.md"):
         (folder / name).write_bytes((ROOT / "notebooks" / name).read_bytes())
-    paths = sorted(folder.glob("*.ipynb"))
-    monkeypatch.setattr(workspace, "find_sources", lambda: paths)
+    monkeypatch.setattr(workspace, "find_sources", lambda: find_notebooks(folder))
     return folder
 
 
 @pytest.fixture
 def passed():
-    """Store an answer to gelu that passed: an import, a helper and the function."""
-    results.record({"exercise": "gelu", "status": "passed", "points": 3, "max_points": 3})
+    """Store an answer of each shelf that passed; to gelu with an import and a helper."""
     texts = {"torch": "import torch", "pi": "from cmath import pi", "halve": HELPER, "gelu": GELU}
-    results.record_source("gelu", {"statements": texts})
+    for id, statements in (("gelu", texts), ("count_parameters", {"count_parameters": COUNT})):
+        results.record({"exercise": id, "status": "passed", "points": 3, "max_points": 3})
+        results.record_source(id, {"statements": statements})
 
 
 def start(folder, *words):
@@ -56,23 +57,27 @@ def edit(path, exercise, change):
 
 
 def contents(folder):
-    """Give name -> bytes of what lies in a folder."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    """Give path -> bytes of the files below a folder."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def test_notebooks_are_laid_with_the_answers_that_passed(shipped, passed, tmp_path, monkeypatch):
     """In their own cells, without imports that the notebook has; all else is as it was shipped."""
     monkeypatch.setattr(export, "bring_file", lambda folder: None)
     assert start(mine := tmp_path / "a" / "mine") == 0
-    assert {path.name for path in mine.iterdir()} - {workspace.RECORD} == set(contents(shipped))
-    for path in shipped.glob("*.ipynb"):
-        old, new = (json.loads(p.read_text(encoding="utf-8")) for p in (path, mine / path.name))
+    assert contents(mine).keys() - {workspace.RECORD} == contents(shipped).keys()
+    different = []
+    for path in find_notebooks(shipped):
+        place = mine / path.relative_to(shipped)
+        old, new = (json.loads(p.read_text(encoding="utf-8")) for p in (path, place))
         cells = zip(old.pop("cells"), new.pop("cells"), strict=True)
-        different = [(a, b) for a, b in cells if a != b]
-        assert old == new and len(different) == (path.stem == "03_encoder")
-    ((before, after),) = different
-    assert before["metadata"] == after["metadata"] == {"vitedu": {"exercise": "gelu"}}
-    assert "".join(after["source"]) == "\n\n\n".join(["from cmath import pi", HELPER, GELU])
+        different += [(a, b) for a, b in cells if a != b]
+        assert old == new
+    assert all(before["metadata"] == after["metadata"] for before, after in different)
+    written = {a["metadata"]["vitedu"]["exercise"]: "".join(a["source"]) for _, a in different}
+    gelu = "\n\n\n".join(["from cmath import pi", HELPER, GELU])
+    assert written == {"gelu": gelu, "count_parameters": COUNT}
 
 
 def test_a_second_start_changes_nothing(shipped, tmp_path, capsys):
@@ -88,10 +93,13 @@ def test_a_second_start_changes_nothing(shipped, tmp_path, capsys):
     assert contents(mine) == before
 
 
-def test_a_new_version_is_laid_beside_the_old_one(shipped, passed, tmp_path, capsys, monkeypatch):
-    """Of the notebook that changed; it says what changed, and answers are filled in again."""
+def test_a_new_version_is_laid_beside_work_and_over_what_nobody_touched(
+    shipped, passed, tmp_path, capsys, monkeypatch
+):
+    """Of the notebooks that changed; it says what changed, and answers are filled in again."""
     monkeypatch.setattr(export, "bring_file", lambda folder: None)
     start(mine := tmp_path / "mine")
+    edit(mine / "03_encoder.ipynb", "gelu", lambda cells, i: cells[0].update(source="mine"))
     before = contents(mine)
 
     def change(cells, index):
@@ -101,16 +109,22 @@ def test_a_new_version_is_laid_beside_the_old_one(shipped, passed, tmp_path, cap
 
     edit(shipped / "03_encoder.ipynb", "gelu", change)
     edit(shipped / "02_attention.ipynb", "softmax", lambda cells, i: cells[1].update(source="v2"))
+    edit(shipped / MORE, "count_parameters", lambda cells, i: cells[0].update(source="# v2"))
     for round in range(2):  # the second finds the new one
         capsys.readouterr()
         assert start(mine) == 0
         new = mine / f"03_encoder_v{workspace.__version__}.ipynb"
         assert contents(mine).keys() == before.keys() | {new.name}
-        same = before.keys() - {workspace.RECORD}
+        same = before.keys() - {workspace.RECORD, MORE}
         assert {name: contents(mine)[name] for name in same} == {n: before[n] for n in same}
         line = f"{new} is the new version of 03_encoder.ipynb: 2 cells are new, 1 changed, 1 gone."
-        assert (line in capsys.readouterr().out) == (round == 0)
-    assert any(cell.source.endswith(GELU) for cell in read(new).cells)
+        count = "2 notebooks laid, 1 of them in place of one that nobody touched, 2 of your answers"
+        said = capsys.readouterr().out
+        assert (line in said) == (count in said) == (round == 0)
+    assert read(mine / MORE).cells[0].source == "# v2"
+    for path, answer in ((new, GELU), (mine / MORE, COUNT)):
+        assert any(cell.source.endswith(answer) for cell in read(path).cells)
+    edit(new, "gelu", lambda cells, i: cells.append(cells[i]))  # two cells of one id: somebody's
     edit(shipped / "03_encoder.ipynb", "gelu", lambda cells, i: cells[0].update(source="# v3"))
     start(mine)
     assert (mine / f"03_encoder_v{workspace.__version__}_2.ipynb").is_file()
@@ -168,7 +182,7 @@ def test_a_damaged_record_costs_nothing(shipped, tmp_path):
     before = contents(mine)
     (mine / workspace.RECORD).write_text("{")
     start(mine)
-    assert len(contents(mine)) == len(before) + 2
+    assert len(contents(mine)) == len(before) + 3
     assert all(contents(mine)[name] == before[name] for name in before if name.endswith("ipynb"))
 
 
@@ -225,13 +239,12 @@ def test_the_wheel_carries_the_notebooks(tmp_path):
     subprocess.run(build, cwd=clone, check=True, capture_output=True)
     (wheel,) = wheels.glob("*.whl")
     names = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
-    assert {f"{name}.ipynb" for name in NAMES} | {"words.md"} <= names
+    assert len(FILES) == 18 and {Path(name).name for name in (*FILES, "words.md")} <= names
     install = [*pip, "install", "--no-deps", "--no-index", "--target", str(there), str(wheel)]
     subprocess.run(install, check=True, capture_output=True)
     environment = {**os.environ, "PYTHONPATH": str(there), "VITEDU_HOME": str(tmp_path / "home")}
     command = [sys.executable, "-m", "vitedu", "start", "--no-lab"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert f"{len(NAMES)} notebooks laid" in done.stdout
-    assert len(list((tmp_path / "my-notebooks").glob("*.ipynb"))) == len(NAMES)
-    assert (tmp_path / "my-notebooks" / "words.md").is_file()
+    assert f"{len(FILES)} notebooks laid" in done.stdout
+    assert {*FILES, "words.md"} <= contents(tmp_path / "my-notebooks").keys()

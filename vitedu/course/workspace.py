@@ -1,8 +1,8 @@
 """A folder of the student's own: the notebooks, with the answers that passed in their cells.
 
-Role: ``lay_notebooks``, behind ``vitedu start``. Nothing that is there is overwritten: of a
-notebook that has changed since it was laid, the new one is laid beside the old one. A record in the
-folder says which cells were laid. Not here: ``my_vit.py`` (``exporting.export``).
+Role: ``lay_notebooks``, behind ``vitedu start``. No work of the student's is overwritten: a new
+version takes the place of a notebook that nobody touched, and is laid beside one that somebody did.
+A record in the folder says which cells were laid. Not here: ``my_vit.py`` (``exporting.export``).
 """
 
 import hashlib
@@ -38,7 +38,7 @@ def lay_notebooks(folder: Path) -> list[str]:
         OSError: it cannot be written; the message says what to do.
     """
     sources, record = find_sources(), _read_record(folder)
-    entries, laid, answers = results.load(), 0, 0
+    entries, laid, replaced, answers = results.load(), 0, 0, 0
     lines: list[str] = []
     try:
         if not (folder / RECORD).exists():
@@ -52,16 +52,22 @@ def lay_notebooks(folder: Path) -> list[str]:
                 lines += _compare_cells(place, [name for _, name in exercise_cells(notebook)])
                 continue
             laid, answers = laid + 1, answers + _fill_in(notebook, entries)
-            new = _free_place((folder / shelf_path(source.name)).parent, source.stem)
+            untouched = _digests_of(place) == known.get("laid", before)
+            new = _free_place(folder / shelf_path(source.name), place if untouched else None)
             new.parent.mkdir(exist_ok=True)
             write_whole(new, f"{nbformat.writes(notebook)}\n".encode())
-            if place != new:
+            if untouched:
+                replaced += 1
+                if place != new:
+                    place.unlink()
+            elif place != new:
                 changed = sum(before[name] != cells[name] for name in before.keys() & cells.keys())
                 lines.append(
                     f"{new} is the new version of {place.name}: {len(cells.keys() - before.keys())}"
                     f" cells are new, {changed} changed, {len(before.keys() - cells.keys())} gone."
                 )
-            record[source.stem] = {"file": new.relative_to(folder).as_posix(), "cells": cells}
+            file = new.relative_to(folder).as_posix()
+            record[source.stem] = {"file": file, "cells": cells, "laid": _digests(notebook)}
             write_whole(folder / RECORD, json.dumps(record).encode())
         for page in sources[0].parent.glob("*.md"):
             if not (folder / page.name).exists():
@@ -71,8 +77,9 @@ def lay_notebooks(folder: Path) -> list[str]:
         raise OSError(f"{reason}; name another folder: vitedu start FOLDER") from None
     for name in entries.keys() - BY_ID if laid else ():
         lines.append(f"{name} is no exercise any more; your answer stays in your old notebook.")
-    done = f"{laid} notebooks laid, {answers} of your answers in them" if laid else "as you left it"
-    return [*lines, f"{folder}: {done}."]
+    instead = f", {replaced} of them in place of one that nobody touched" if replaced else ""
+    done = f"{laid} notebooks laid{instead}, {answers} of your answers in them"
+    return [*lines, f"{folder}: {done if laid else 'as you left it'}."]
 
 
 def first_notebook(folder: Path) -> str:
@@ -112,15 +119,27 @@ def _read_record(folder: Path) -> dict[str, dict]:
         return {}
 
 
-def _free_place(folder: Path, stem: str) -> Path:
-    names = [stem, f"{stem}_v{__version__}", *(f"{stem}_v{__version__}_{n}" for n in range(2, 99))]
-    return next(p for name in names if not (p := folder / f"{name}.ipynb").exists())
+def _free_place(path: Path, replaced: Path | None) -> Path:
+    """Give the path itself, or one beside it, where nothing is or what is to be replaced."""
+    versions = ["", f"_v{__version__}", *(f"_v{__version__}_{n}" for n in range(2, 99))]
+    places = [path.with_stem(path.stem + version) for version in versions]
+    return next(place for place in places if place == replaced or not place.exists())
 
 
 def _digests(notebook: NotebookNode) -> dict[str, str]:
     """Give cell id -> digest of its text; the cells for Colab name the version and do not count."""
     cells = [cell for cell in notebook.cells if cell.id not in CELLS]
     return {cell.id: hashlib.sha256(cell.source.encode()).hexdigest()[:12] for cell in cells}
+
+
+def _digests_of(path: Path) -> dict[str, str] | None:
+    """Give those of a student's file, None where it cannot be read or two cells share an id."""
+    try:
+        notebook = read(path)
+        ids = [cell.id for cell in notebook.cells]
+    except (AttributeError, OSError, ValueError):
+        return None
+    return _digests(notebook) if len(ids) == len(set(ids)) else None
 
 
 def _fill_in(notebook: NotebookNode, entries: dict[str, dict]) -> int:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vitedu.exercises import EXERCISES, Exercise, notebook_named, select
+from vitedu.exercises import EXERCISES, Exercise, in_notebook, notebook_named, select
 from vitedu.grading.fingerprint import digest, digest_files
 from vitedu.grading.grades import Flag, Submission, SubmissionGrade
 from vitedu.grading.pages.exports import safe_cell
@@ -187,7 +187,7 @@ def grade_class(
             {
                 name: count
                 for name, count in sorted(counts.items())
-                if name not in {exercise.notebook for exercise in all_exercises}
+                if name not in {exercise.stem for exercise in all_exercises}
             },
             all_exercises,
         )
@@ -332,11 +332,11 @@ def choose_exercises(
     most = max(counts.values(), default=0)
     names = {name for name, count in counts.items() if count >= max(SHARE * most, min(2, most))}
     if notebook:
-        names = {notebook_named(notebook)}
+        names = {exercise.stem for exercise in in_notebook(notebook_named(notebook))}
     chosen = [
         exercise
         for exercise in (select(words) if words else EXERCISES)
-        if exercise.notebook in names or (words and not notebook)
+        if exercise.stem in names or (words and not notebook)
     ]
     chosen = [exercise for exercise in chosen if exercise.core or not core]
     if not chosen:

@@ -78,7 +78,7 @@ def assign(
         paths.append(_write(notebook, out / shelf_path(source.name)))
         own = [BY_ID[id] for _, id in exercise_cells(notebook) if id in BY_ID]
         numbers = ", ".join(exercise.number for exercise in own)
-        rows.append(f"| {source.name} | {numbers} | {sum(e.points for e in own)} |")
+        rows.append(f"| {shelf_path(source.name)} | {numbers} | {sum(e.points for e in own)} |")
     numbers = " ".join(exercise.number for exercise in exercises)
     choice = "" if len(exercises) == len(EXERCISES) else f" --exercises {numbers}"
     readme = out / "README.md"

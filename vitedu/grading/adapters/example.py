@@ -10,9 +10,11 @@ import nbformat
 
 from vitedu.checks.checker import find_checker
 from vitedu.checks.mistakes import Mistake, apply_edits, bare_source
-from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solve_notebook
+from vitedu.course.notebooks import exercise_cells, read, solve_notebook
+from vitedu.course.workspace import find_sources
+from vitedu.exercises import in_notebook
 
-NOTEBOOK = Path("notebooks/01_patches.ipynb")
+NOTEBOOK = "01_patches"
 STUB, TYPING_ERROR = "stub", "typing error"
 LEFT = dict.fromkeys(("unpatchify", "linear_from_conv", "sincos_positions_2d", "stem_tokens"), STUB)
 PATCHES_ONLY = {"add_class_token_and_positions": "positions_on_patches_only"}
@@ -25,27 +27,28 @@ STUDENTS: dict[str, dict[str, str]] = {
     "emil": {"patchify": "axes_split_backwards", **PATCHES_ONLY, "PatchEmbed": TYPING_ERROR},
     "finn": {},
 }
-CUT_OFF = "finn"  # whose file ends in the middle
+CUT_OFF = "finn"  # whose files end in the middle
 
 
-def write_class(folder: Path, source: Path = NOTEBOOK) -> Path:
-    """Write the notebooks of the class into a folder, which is returned.
+def write_class(folder: Path) -> Path:
+    """Write the class, both files of each student, into a folder, which is returned.
 
     Raises:
-        FileNotFoundError: the course's notebook, of which they are made, is not here.
+        ValueError: the course's notebooks, of which they are made, are not here.
     """
-    (source,) = find_notebooks(source)
-    stubs, folder = read(source), Path(folder)
+    stems = {exercise.stem for exercise in in_notebook(NOTEBOOK)}
     folder.mkdir(parents=True, exist_ok=True)
-    for student, choices in STUDENTS.items():
-        notebook = solve_notebook(stubs)
-        for index, id in exercise_cells(notebook):
-            if id in choices:
-                stub = stubs.cells[index].source
-                notebook.cells[index].source = _wrong_answer(id, choices[id], stub)
-        text = nbformat.writes(notebook)
-        text = text[: len(text) // 2] if student == CUT_OFF else text
-        (folder / f"{student}_{source.name}").write_text(text, encoding="utf-8")
+    for source in (path for path in find_sources() if path.stem in stems):
+        stubs = read(source)
+        for student, choices in STUDENTS.items():
+            notebook = solve_notebook(stubs)
+            for index, id in exercise_cells(notebook):
+                if id in choices:
+                    stub = stubs.cells[index].source
+                    notebook.cells[index].source = _wrong_answer(id, choices[id], stub)
+            text = nbformat.writes(notebook)
+            text = text[: len(text) // 2] if student == CUT_OFF else text
+            (folder / f"{student}_{source.name}").write_text(text, encoding="utf-8")
     return folder
 
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import vitedu
-from vitedu.exercises import EXERCISES, Exercise, notebook_named, select
+from vitedu.exercises import EXERCISES, Exercise, select
 from vitedu.files import replace_file, write_whole
 from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.intake.submissions import read_folder
@@ -73,7 +73,7 @@ def write_autograder(
         The file.
 
     Raises:
-        ValueError: another ending, a notebook that is not the course's, or no exercise is left.
+        ValueError: another ending, or no exercise is left.
         FileNotFoundError: as ``find_notebooks``.
     """
     from vitedu.course.notebooks import find_notebooks  # needs nbformat, which a container lacks
@@ -81,8 +81,8 @@ def write_autograder(
     out = Path(out)
     if out.suffix != ".zip":
         raise ValueError(f"Gradescope takes a .zip file (got {out}).")
-    names = {notebook_named(path.name) for path in find_notebooks(notebooks)}
-    ids = [exercise.id for exercise in exercises if exercise.notebook in names]
+    stems = {path.stem for path in find_notebooks(notebooks)}
+    ids = [exercise.id for exercise in exercises if exercise.stem in stems]
     if not ids:
         raise ValueError(f"no notebook in {notebooks} holds one of these exercises.")
     package = Path(vitedu.__file__).parent

@@ -19,14 +19,14 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 
-from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
+from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_file
 from vitedu.grading.box.names import Makers, Statement
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Program, Submission
 from vitedu.grading.intake.notebook_file import Cell, read_notebook
 from vitedu.grading.intake.scan import scan_answer
 from vitedu.grading.intake.similarity import token_runs
 from vitedu.grading.intake.statements import MAX_SOURCE, ParsedCell, Scope, parse_cell
-from vitedu.grading.intake.submissions import clean_name, notebook_of
+from vitedu.grading.intake.submissions import clean_name, stem_of
 
 MAX_TARGETS = 4  # definitions of an exercise that are tried
 
@@ -107,17 +107,17 @@ class _File:
         as of any other notebook.
         """
         marked = {
-            BY_ID[cell.exercise].notebook
+            BY_ID[cell.exercise].stem
             for cell, parsed in zip(self.cells, self.parsed, strict=True)
             if cell.exercise in BY_ID and _is_own_mark(cell, parsed)
         }
-        counts = Counter(BY_ID[id].notebook for id in self.definitions)
+        counts = Counter(BY_ID[id].stem for id in self.definitions)
         most = max(counts.values(), default=0)
-        named = {notebook_of(self.name)} - {""}
+        named = {stem_of(self.name)} - {""}
         return marked or named | {
             notebook
             for notebook, count in counts.items()
-            if count == most or 2 * count >= len(in_notebook(notebook))
+            if count == most or 2 * count >= len(in_file(notebook))
         }
 
 
@@ -186,7 +186,7 @@ def _choose(exercise: Exercise, files: list[_File]) -> tuple[list[_Definition], 
 
     Code counts before cells that are no code. A stub is chosen only if there is no attempt.
     """
-    home = [file for file in files if exercise.notebook in file.chapters]
+    home = [file for file in files if exercise.stem in file.chapters]
     stubs: list[_Definition] = []
     for group in (home, [file for file in files if file not in home]):
         found = [each for file in group for each in file.definitions.get(exercise.id, ())]
@@ -315,7 +315,7 @@ class _Index:
 def _explain_absence(
     exercise: Exercise, files: list[_File], unreadable: dict[str, str], present: set[str]
 ) -> tuple[str, str]:
-    id, notebook = exercise.id, exercise.notebook
+    id, notebook = exercise.id, exercise.stem
     words = f"def {id}(", f"class {id}(", f"class {id}:", f"{id} ="
     for file in files:
         for number, (cell, parsed) in enumerate(zip(file.cells, file.parsed, strict=True), 1):
@@ -327,7 +327,7 @@ def _explain_absence(
             if is_marked and _is_own_mark(cell, parsed):
                 return "no_cell", f"its cell in {file.name} does not define {id}"
     for name, problem in unreadable.items():
-        about = notebook_of(name)
+        about = stem_of(name)
         if about == notebook or (not about and notebook not in present):
             return "unreadable", f"{name}: {problem}" if name else problem
     if notebook not in present:

@@ -23,7 +23,7 @@ from vitedu.grading.box.limits import MB, mapped_bytes
 from vitedu.grading.box.names import Statement
 from vitedu.grading.grades import Answer, Flag, Program, Submission
 from vitedu.grading.intake.extraction import Extraction, extract
-from vitedu.grading.intake.submissions import notebook_of
+from vitedu.grading.intake.submissions import stem_of
 
 CPU_SECONDS = 20  # of one call; reading the solved course takes 0.8 s
 WALL_SECONDS = 300.0  # on a crowded machine
@@ -45,7 +45,7 @@ def read_submission(submission: Submission) -> Extraction:
         return unpack_extraction(call(extract_plain, asdict(submission)))
     except ReaderDied as death:
         words = f"reading what was handed in {death}"
-        notebooks = {notebook_of(path.name) for path in submission.files} - {""}
+        notebooks = {stem_of(path.name) for path in submission.files} - {""}
         problems = {exercise.id: ("unreadable", words) for exercise in EXERCISES}
         return Extraction({}, problems, [*submission.flags, Flag("unreadable", words)], notebooks)
 

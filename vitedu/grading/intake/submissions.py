@@ -32,7 +32,7 @@ MAX_DEPTH = 12  # nested folders
 _NOTEBOOKS = {exercise.chapter: exercise.notebook for exercise in EXERCISES}
 _WORD_START, _CHAPTER = r"(?:^|(?<=[\W_]))", f"({'|'.join(_NOTEBOOKS)})"
 NOTEBOOK_IN_NAME = re.compile(
-    rf"{_WORD_START}(?:\d{{1,2}}[ _-]?)?{_CHAPTER}(?:_{MORE}(?=$|[\W_])|(?=$|[\W_]))", re.I
+    rf"{_WORD_START}(?:\d{{1,2}}[ _-]?)?{_CHAPTER}(_{MORE})?(?=$|[\W_])", re.I
 )
 COPY_MARK = re.compile(r"(?: ?\((\d+)\)|-Copy(\d*)|[ _-]copy ?(\d*))$", re.I)
 
@@ -203,7 +203,7 @@ def _enter_nbgrader(root: Path) -> tuple[Path, list[Flag]]:
 def _has_assignment_folders(entries: Iterable[_Entry]) -> bool:
     """Tell whether the top folders are assignments: all have names of the course's notebooks."""
     tops = {entry.parts[0] for entry in entries if len(entry.parts) > 1}
-    return bool(tops) and all(notebook_of(top) and not _strip_notebook(top) for top in tops)
+    return bool(tops) and all(stem_of(top) and not _strip_notebook(top) for top in tops)
 
 
 def _looks_like_canvas(entries: Iterable[_Entry]) -> bool:
@@ -322,8 +322,7 @@ def _build_submission(owned: _Owned, owner: _Owner) -> Submission:
         flags.append(Flag("too_many_files", message))
     claims = defaultdict(list)
     for entry in usable:
-        match = NOTEBOOK_IN_NAME.search(entry.name)
-        claims[match[0].casefold() if match else _strip_endings(entry.name)].append(entry.label)
+        claims[stem_of(entry.name) or _strip_endings(entry.name)].append(entry.label)
     for claim, names in claims.items():
         if len(names) > 1:
             words = f"{len(names)} files for {clean_name(claim)}, the newest wins"
@@ -355,15 +354,15 @@ def _build_submission(owned: _Owned, owner: _Owner) -> Submission:
 # --- names ---------------------------------------------------------------------------------------
 
 
-def notebook_of(name: str) -> str:
-    """Find the course's notebook that a file name contains; "" if there is none.
+def stem_of(name: str) -> str:
+    """Find the stem of the course's notebook that a file name contains; "" if there is none.
 
     Example:
-        >>> notebook_of("02_attention_anna (1).ipynb"), notebook_of("anna.ipynb")
-        ('02_attention', '')
+        >>> stem_of("02_attention_anna (1).ipynb"), stem_of("anna_01_patches_more.ipynb")
+        ('02_attention', '01_patches_more')
     """
     match = NOTEBOOK_IN_NAME.search(name)
-    return _NOTEBOOKS.get(match[1].casefold(), "") if match else ""
+    return _NOTEBOOKS[match[1].casefold()] + (match[2] or "").casefold() if match else ""
 
 
 def clean_name(name: str) -> str:
