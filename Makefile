@@ -32,7 +32,7 @@ PYTEST := $(PY) -m vitedu test --
 PROFILE = VITEDU_PROFILE=$(or $(VITEDU_PROFILE),laptop)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test proof bench-checks bench-grade honest check tour site solve bundle lint slug colab browser latency clean
+.PHONY: help setup lab test notebooks proof bench-checks bench-grade honest check tour site solve bundle lint slug colab browser latency clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -45,6 +45,9 @@ lab: $(VENV)/.lab ## set up if need be, lay the notebooks in my-notebooks, open 
 
 test: $(TEST_VENV)/.test ## set up if need be, pass every test
 	$(PYTEST) $(TEST_ARGS)
+
+notebooks: $(TEST_VENV)/.test ## run all notebooks under nbval, as committed and solved, in the quick profile
+	$(PYTEST) -m notebook tests/test_notebooks.py $(TEST_ARGS)
 
 proof: $(VENV)/.lab ## judge mistakes, right answers and mutants (EXERCISE=patchify, or all in 15 minutes; ANSWERS=my_answers.py)
 	PYTHONPATH=$(CURDIR)/tests $(PY) -m proof $(EXERCISE) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ANSWERS),--audit $(ANSWERS))

@@ -36,12 +36,8 @@ def test_code_is_plainly_formatted_and_no_larger_than_agreed(capsys):
     marks = ("# fmt:" + " skip", "# fmt:" + " off")
     assert [p for p in code if any(mark in p.read_text(encoding="utf-8") for mark in marks)] == []
     for words in (["format", "--check"], ["check", "--select", "E501"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *words, "vitedu", "tests"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-        )
+        command = [sys.executable, "-m", "ruff", *words, "vitedu", "tests"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
     proof = set(python_files("tests/proof"))
     found = {

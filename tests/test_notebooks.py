@@ -20,15 +20,16 @@ from facts import FACTS
 from nbformat.v4 import new_code_cell, new_output
 from sound_notebook import build, stub_source
 
-from vitedu.course import notebooks, results
+from vitedu.course import environments, notebooks, results
 from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, find_notebooks, read
 from vitedu.course.references import reference_source, solution_source
 from vitedu.exercises import EXERCISES, find, in_notebook
 
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = ROOT / "notebooks"
 # Where the solved notebooks lie with their outputs, for the tests in a browser: as the tests below
 # left them, or, in a profile that the user names, `make site`. What is not there they run.
-TESTED = NOTEBOOKS.parent / "build" / "tested"
+TESTED = ROOT / "build" / "tested"
 RAN = TESTED.with_name("runs") if os.environ.get("VITEDU_PROFILE") else TESTED
 NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
 VARIANTS = {"student": "not_attempted", "solved": "passed"}
@@ -79,14 +80,10 @@ c.IPythonDisplayFormatter.enabled = False
 """
 
 
-def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outcome:
-    """Run one notebook under nbval, with nothing of this user's or this machine's settings."""
-    profile = home / ".ipython" / "profile_default"
-    profile.mkdir(parents=True)
-    if not figures:
-        (profile / "ipython_kernel_config.py").write_text(AS_TEXT)
+def variables(home: Path) -> dict:
+    """Give the environment of a run that sees none of this user's or this machine's settings."""
     base = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
-    environment = {
+    return {
         **base,
         "HOME": str(home),
         "USERPROFILE": str(home),
@@ -94,10 +91,21 @@ def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outc
         "VITEDU_PROFILE": "quick",
         "CUDA_VISIBLE_DEVICES": "",
         "OMP_NUM_THREADS": "1",
+        # the package beside these tests, wherever else one is installed
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outcome:
+    """Run one notebook under nbval, offline; a warning is an error."""
+    profile = home / ".ipython" / "profile_default"
+    profile.mkdir(parents=True)
+    if not figures:
+        (profile / "ipython_kernel_config.py").write_text(AS_TEXT)
+    environment = variables(home) | {
         # its list of fonts is built once, not for each run
         "MPLCONFIGDIR": str(shared / "matplotlib"),
-        # the package beside these tests, wherever else one is installed
-        "PYTHONPATH": os.pathsep.join([str(shared / "offline"), str(NOTEBOOKS.parent)]),
+        "PYTHONPATH": os.pathsep.join([str(shared / "offline"), str(ROOT)]),
         "PYTHONWARNINGS": "error::UserWarning,error::FutureWarning,error::RuntimeWarning",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # nbval alone, below
     }
@@ -105,16 +113,10 @@ def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outc
     command = [sys.executable, "-m", "pytest", "-p", "nbval.plugin", "-p", "keep"]
     command += ["-p", "no:cacheprovider"]
     command += ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=300", "-q", "-x"]
-    command += ["-c", str(shared / "pytest.ini")]
-    done = subprocess.run(
-        [*command, "--rootdir", str(path.parent), str(path)],
-        env=environment,
-        cwd=path.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)  # nbval colours even what nobody sees
+    command += ["-c", str(shared / "pytest.ini"), "--rootdir", str(path.parent), str(path)]
+    done = subprocess.run(command, env=environment, cwd=path.parent, capture_output=True, text=True)
+    # nbval colours even what nobody sees
+    text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
     return Outcome(done.returncode, text, results.load(home / "store"))
 
 
@@ -185,6 +187,21 @@ def test_notebook_runs_and_every_check_agrees(outcome, variant, name):
     assert outcome.returncode == 0, f"{name}, {variant} variant\n{outcome.text[-6000:]}"
     states = {e.id: outcome.entries.get(e.id, {}).get("status") for e in in_notebook(name)}
     assert states == dict.fromkeys(states, VARIANTS[variant])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_lines_of_the_readme_pass_in_the_environment_of_requirements(tmp_path):
+    """As anybody types them, without the packages of .venv-test."""
+    python = environments._python(ROOT / ".venv")
+    if not Path(python).exists():
+        pytest.skip("there is no .venv; `make setup` creates it")
+    lines = re.findall("`python (-m pytest .+?)`", (ROOT / "README.md").read_text("utf-8"))
+    assert len(lines) == 2 and "--nbval-lax notebooks/01_patches.ipynb" in lines[1]
+    for line in lines:
+        command, environment = [python, *line.split()], variables(tmp_path)
+        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 # --- the harness itself, on small notebooks -------------------------------------------------------

@@ -4,10 +4,8 @@ import contextlib
 import json
 from functools import partial
 
-import hypothesis.strategies as st
 import pytest
 import torch
-from hypothesis import example, given, settings
 
 from vitedu import exercises
 from vitedu.checks.answers import AnswerInfo, LocalAnswer, PlainValue
@@ -18,8 +16,10 @@ from vitedu.checks.observe import observe
 from vitedu.grading.transport import messages, wire
 from vitedu.grading.transport.wire import WireError, clean, pack, unpack
 
+hypothesis = pytest.importorskip("hypothesis")
+st = pytest.importorskip("hypothesis.strategies")
 read_observation = partial(messages.read_fields, Observation)
-QUICK = settings(max_examples=60, deadline=None)
+QUICK = hypothesis.settings(max_examples=60, deadline=None)
 FUNCTIONS = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]
 
 
@@ -67,8 +67,8 @@ VALUES = st.recursive(
 
 @pytest.mark.slow
 @QUICK
-@given(VALUES)
-@example([float("inf"), -float("inf"), (), {}, -0.0])
+@hypothesis.given(VALUES)
+@hypothesis.example([float("inf"), -float("inf"), (), {}, -0.0])
 def test_values_cross_unchanged(value):
     """PlainValue data comes back with its types: tuples, lists, integers and floats apart."""
     back = messages.read_value(unpack(pack(messages.write_value(value))))
@@ -171,9 +171,9 @@ GOOD = pack(
 
 
 @QUICK
-@given(st.binary(max_size=300))
-@example(b"")
-@example(b"\xff" * 8)
+@hypothesis.given(st.binary(max_size=300))
+@hypothesis.example(b"")
+@hypothesis.example(b"\xff" * 8)
 def test_any_bytes_are_a_frame_or_an_error(data):
     """Raw bytes, and raw bytes as a body and as a header of right length."""
     is_read_or_refused(data)
@@ -182,7 +182,7 @@ def test_any_bytes_are_a_frame_or_an_error(data):
 
 
 @QUICK
-@given(st.integers(0, len(GOOD) - 1), st.integers(0, 255), st.integers(-20, 20))
+@hypothesis.given(st.integers(0, len(GOOD) - 1), st.integers(0, 255), st.integers(-20, 20))
 def test_a_damaged_frame_is_read_or_refused(place, byte, cut):
     """One byte changed, and the end cut off or lengthened."""
     data = bytearray(GOOD)
@@ -202,7 +202,7 @@ FIELDS = "arrays types facts parameters modified seconds error operations printe
 
 
 @QUICK
-@given(JSON, st.sampled_from(FIELDS.split()))
+@hypothesis.given(JSON, st.sampled_from(FIELDS.split()))
 def test_any_json_in_a_message_is_read_or_refused(value, key):
     """A field of an observation may hold anything, and so may a whole message."""
     for head in (value, {**unpack(GOOD), key: value}):

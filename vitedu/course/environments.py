@@ -32,7 +32,7 @@ Then `.venv/bin/vitedu doctor --class` tries whether all works, and `.venv/bin/v
 the course. On Windows write `py` for python3, and `.venv\\Scripts` for .venv/bin.
 """
 # two workers more than cores (tests/conftest.py), because tests also wait; one thread each
-PYTEST = "-m pytest -n logical --maxprocesses 4 --dist loadscope".split()
+PYTEST = "-m pytest -n logical --maxprocesses 4 --dist loadscope --timeout=300 -p no:nbval".split()
 
 
 def set_up(root: Path = ROOT) -> None:
