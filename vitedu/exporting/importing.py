@@ -17,7 +17,7 @@ from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
-from vitedu.exercises import EXERCISES
+from vitedu.exercises import BY_ID, Exercise
 from vitedu.files import data_folder, write_whole
 
 
@@ -60,20 +60,34 @@ def load_file(place: Path, module: ModuleType | None = None) -> ModuleType:
     module.__file__ = str(place)
     exec(compile(text, name, "exec", dont_inherit=True), vars(module))
     mine, theirs, slow = (
-        re.findall(rf"^# (\d+\.\d+), {mark}", text, flags=re.M)
-        for mark in ("yours", "the reference's", "yours; right, and slow")
+        _marked(text, mark) for mark in ("yours", "the reference's", "yours; right, and slow")
     )
     file = "my_vit.py, which is not there yet" if is_missing else place
     line = f"{file}: {len(mine)} of its {len(mine + theirs)} parts are yours"
-    line += f" ({', '.join(mine)})" if mine and theirs else ""
-    line += f"; {', '.join(slow)} slow, so the reference's runs here" if slow else ""
+    line += f" ({_numbers(mine)})" if mine and theirs else ""
+    line += f"; {_numbers(slow)} slow, so the reference's runs here" if slow else ""
     print(f"{line}.")
-    for exercise in (exercise for exercise in EXERCISES if exercise.number in slow):
+    for exercise in slow:
         reference = getattr(importlib.import_module(exercise.module), exercise.id)
         setattr(module, exercise.id, reference)
-    numbers = {*theirs, *slow}
-    vars(module)["_references"] = {e.id for e in EXERCISES if e.number in numbers}
+    vars(module)["_references"] = {exercise.id for exercise in (*theirs, *slow)}
     return module
+
+
+def _marked(text: str, mark: str) -> list[Exercise]:
+    """Find the parts below such marks; each is the last that is defined before the next mark.
+
+    The number in a mark does not count: another version gave it to another exercise.
+    """
+    found = []
+    for words, body in re.findall(r"(?ms)^# \d+\.\d+, (.*?\n)(.*?)(?=^# \d+\.\d+, |\Z)", text):
+        names = [n for n in re.findall(r"(?m)^(?:def|class) (\w+)", body) if n in BY_ID]
+        found += [BY_ID[name] for name in names[-1:] if words.startswith(mark)]
+    return found
+
+
+def _numbers(exercises: list[Exercise]) -> str:
+    return ", ".join(exercise.number for exercise in exercises)
 
 
 def is_reference(answer: object, exercise: str) -> bool:
