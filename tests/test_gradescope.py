@@ -11,7 +11,7 @@ import pytest
 
 from vitedu.__main__ import main
 from vitedu.course.references import reference_source
-from vitedu.exercises import in_notebook
+from vitedu.exercises import in_file
 from vitedu.grading.adapters import gradescope
 from vitedu.grading.adapters.gradescope import grade_container, requirements, write_autograder
 
@@ -62,7 +62,7 @@ def test_zip_holds_what_gradescope_wants_and_nothing_of_this_machine(tmp_path, c
         names = archive.namelist()
         modes = {name: archive.getinfo(name).external_attr >> 16 for name in names}
         settings = json.loads(archive.read("assignment.json"))
-        ids = [exercise.id for exercise in in_notebook("01_patches")]
+        ids = [exercise.id for exercise in in_file("01_patches")]
         assert settings.pop("sizes") > 0 and settings == {"exercises": ids}
         assert archive.read("requirements.txt").decode().split("\n")[:-1] == requirements()
     assert modes["setup.sh"] == modes["run_autograder"] == 0o755
@@ -82,7 +82,7 @@ def test_setup_can_be_replaced_by_a_python_that_is_there(tmp_path):
 def test_autograder_grades_in_a_clean_folder(tmp_path):
     """Points for what is right, some for what is partly so, no score for what cannot be graded."""
     root = unpacked(tmp_path)
-    answers = {e.id: reference_source(e) for e in in_notebook("01_patches")}
+    answers = {e.id: reference_source(e) for e in in_file("01_patches")}
     answers["tokens_at_224"] = "tokens_at_224 = 196"
     answers["unpatchify"] = "def unpatchify(patches, patch_size, image_size:"
     answers["patchify"] = answers["patchify"].replace("0, 2, 4, 1, 3, 5", "0, 2, 4, 3, 5, 1")
@@ -91,7 +91,7 @@ def test_autograder_grades_in_a_clean_folder(tmp_path):
     assert done.returncode == 0, done.stderr
     results = json.loads((root / "results" / "results.json").read_text())
     tests = {test["name"].split(":")[0]: test for test in results["tests"]}
-    assert list(tests) == [exercise.id for exercise in in_notebook("01_patches")]
+    assert list(tests) == [exercise.id for exercise in in_file("01_patches")]
     assert "score" not in tests["unpatchify"]
     assert "not valid Python" in tests["unpatchify"]["output"]
     assert tests["tokens_at_224"]["score"] == 0
@@ -125,5 +125,5 @@ def test_wrong_use_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"takes a \.zip file"):
         write_autograder(tmp_path / "out", NOTEBOOK)
     (tmp_path / "x.ipynb").write_text("{}")
-    with pytest.raises(ValueError, match="there is no notebook 'x.ipynb'"):
+    with pytest.raises(ValueError, match="holds one of these exercises"):
         write_autograder(tmp_path / "out.zip", tmp_path / "x.ipynb")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from vitedu.grading.intake.submissions import clean_name, find_submissions, notebook_of
+from vitedu.grading.intake.submissions import clean_name, find_submissions, stem_of
 
 
 def put(root, *names, content="{}"):
@@ -113,7 +113,10 @@ def test_two_files_for_one_notebook_are_flagged_and_the_newest_is_last(tmp_path)
     """The later download does not hide the earlier one."""
     put(tmp_path, "anna/01_patches (1).ipynb", "anna/01_patches.ipynb", "bob/01_patches.ipynb")
     assert found(tmp_path)["anna"] == ["01_patches (1).ipynb", "01_patches.ipynb"]
+    put(tmp_path, "bob/01_patches_more.ipynb")  # the other file of it, no second one
     assert kinds(tmp_path) == {"anna": ["two_files"], "bob": []}
+    put(tmp_path / "flat", "cy_01_patches.ipynb", "cy_01_patches_more.ipynb")
+    assert kinds(tmp_path / "flat") == {"cy": []}
     assert "the newest wins" in find_submissions(tmp_path).submissions[0].flags[0].message
 
 
@@ -162,9 +165,10 @@ def test_names_become_text(tmp_path):
 
 def test_notebook_of_reads_the_courses_names():
     """By number and chapter, or chapter alone, never inside a word."""
-    assert notebook_of("03_encoder.ipynb") == "03_encoder"
-    assert notebook_of("anna-Training.ipynb") == "04_training"
-    assert notebook_of("constraining.ipynb") == ""
+    assert stem_of("03_encoder.ipynb") == "03_encoder"
+    assert stem_of("anna-Training.ipynb") == "04_training"
+    assert stem_of("constraining.ipynb") == ""
+    assert stem_of("anna_01_Patches_more-2.ipynb") == "01_patches_more"
 
 
 def test_wrong_use_is_refused(tmp_path):

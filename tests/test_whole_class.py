@@ -19,7 +19,7 @@ from vitedu.grading.store import safe_name
 pytestmark = pytest.mark.slow
 
 STUDENT_VERSION = Path(__file__).parents[1] / "notebooks" / "01_patches.ipynb"
-EXERCISES = ("patchify", "tokens_at_224", "seam_neighbours")
+EXERCISES = ("patchify", "tokens_at_224", "add_class_token_and_positions")
 HOSTILE = {
     "patchify": "import os\n\ndef patchify(images, patch_size):\n    os._exit(0)\n",
     "tokens_at_224": "tokens_at_224 = '=<script>alert(1)</script>'\n",
@@ -104,7 +104,7 @@ def test_mistakes_are_named_and_cost_their_own_points(graded):
     assert float(rows["bob_partly", "patchify"]["points"]) == 0  # handing the input back is no work
     assert "unchanged_input" in rows["bob_partly", "patchify"]["misconceptions"].split()
     assert rows["bob_partly", "tokens_at_224"]["misconceptions"] == "no_class_token"
-    assert outcome(rows, "bob_partly", "seam_neighbours")[0] == "passed"
+    assert outcome(rows, "bob_partly", "add_class_token_and_positions")[0] == "passed"
 
 
 def test_untouched_stubs_earn_nothing_and_say_so(graded):
@@ -128,7 +128,7 @@ def test_hostile_answers_earn_nothing_and_cost_nobody_anything(graded):
     _, rows, _ = graded
     assert outcome(rows, "'=eve") == ("not_gradable", "crashed", "")
     assert outcome(rows, "'=eve", "tokens_at_224")[0] == "failed"
-    assert outcome(rows, "'=eve", "seam_neighbours")[0] == "passed"
+    assert outcome(rows, "'=eve", "add_class_token_and_positions")[0] == "passed"
 
 
 def test_pages_are_harmless_and_hold_the_points(graded):
