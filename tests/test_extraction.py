@@ -13,7 +13,7 @@ from run_answer import RunAnswer
 
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.course.notebooks import find_notebooks, read, solve_notebook
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solve_notebook
 from vitedu.course.references import solution_source
 from vitedu.exercises import EXERCISES, find, in_file
 from vitedu.grading.grades import REASONS, Flag, Submission
@@ -451,7 +451,7 @@ def test_link_or_pipe_in_the_place_of_a_file_is_not_opened(tmp_path):
 
 def test_every_stub_is_known_as_one_and_no_reference_is():
     """The stubs of the notebooks, and their solutions."""
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+    for path in find_notebooks(NOTEBOOKS):
         own = read(path)
         for index, id in exercise_cells(own):
             assert is_stub(ast.parse(own.cells[index].source).body[-1]), id
