@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from made_class import FakeBox, exercise_grade, hand_in, judge, made_parts
 
-from vitedu.exercises import in_notebook
+from vitedu.exercises import in_file
 from vitedu.files import UNFINISHED
 from vitedu.grading import batch, fingerprint
 from vitedu.grading.batch import grade_class
@@ -212,7 +212,7 @@ def test_exercises_default_to_the_notebooks_of_the_class(tmp_path, out):
     """Who did not hand in a notebook that others did has open points there, not fewer."""
     folder = hand_in(tmp_path / "in", anna={"patchify": "passed"}, bob={"softmax": "passed"})
     grade_class(folder, out, parts=made_parts())
-    expected = [e.id for e in (*in_notebook("01_patches"), *in_notebook("02_attention"))]
+    expected = [e.id for e in (*in_file("01_patches"), *in_file("02_attention"))]
     with Store(out) as store:
         for student in ("anna", "bob"):
             grade = store.load(student)
@@ -229,7 +229,7 @@ def test_a_stray_notebook_costs_the_others_nothing(tmp_path, out):
     outcome = grade_class(folder, out, parts=made_parts())
     with Store(out) as store:
         ids = {each.exercise for each in store.load("s0").exercises}
-    assert ids == {exercise.id for exercise in in_notebook("01_patches")}
+    assert ids == {exercise.id for exercise in in_file("01_patches")}
     assert outcome.other_notebooks == {"02_attention": 1}
     outcome = grade_class(folder, out, notebook="02_attention", parts=made_parts())
     assert outcome.other_notebooks == {} and outcome.num_new == 5  # both are in the tables now
@@ -501,5 +501,5 @@ def test_versions_name_the_checkers_and_not_the_pages():
 
 def test_not_gradable_has_no_points():
     """The states of the grader's own making keep the rule."""
-    grade = not_gradable(in_notebook("01_patches")[0], "no_cell")
+    grade = not_gradable(in_file("01_patches")[0], "no_cell")
     assert isinstance(grade, ExerciseGrade) and grade.points is None and grade.max_points == 6

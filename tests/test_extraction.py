@@ -13,7 +13,7 @@ from run_answer import RunAnswer
 
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solve_notebook
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read, shelf_path, solve_notebook
 from vitedu.course.references import solution_source
 from vitedu.exercises import EXERCISES, find, in_file
 from vitedu.grading.grades import REASONS, Flag, Submission
@@ -50,7 +50,7 @@ def notebook(*cells, **rest):
 
 def course(folder, name, answers):
     """Extract the course's own notebook with some answers put in."""
-    content = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text("utf-8"))
+    content = json.loads((NOTEBOOKS / shelf_path(f"{name}.ipynb")).read_text("utf-8"))
     for own in content["cells"]:
         exercise = own["metadata"].get("vitedu", {}).get("exercise")
         own["source"] = answers.get(exercise, own["source"])
@@ -231,7 +231,7 @@ def test_answers_measured_on_the_notebook_are_gradable(tmp_path):
     measured = defaultdict(dict)
     for exercise in EXERCISES:
         if exercise.measured:
-            measured[exercise.notebook][exercise.id] = solution_source(exercise)
+            measured[exercise.stem][exercise.id] = solution_source(exercise)
     assert len(measured) >= 5
     for name, answers in measured.items():
         result = course(tmp_path, name, answers)

@@ -84,7 +84,7 @@ def test_autograder_grades_in_a_clean_folder(tmp_path):
     root = unpacked(tmp_path)
     answers = {e.id: reference_source(e) for e in in_file("01_patches")}
     answers["tokens_at_224"] = "tokens_at_224 = 196"
-    answers["unpatchify"] = "def unpatchify(patches, patch_size, image_size:"
+    answers["PatchEmbed"] = "class PatchEmbed(nn.Module:"
     answers["patchify"] = answers["patchify"].replace("0, 2, 4, 1, 3, 5", "0, 2, 4, 3, 5, 1")
     hand_in(root, answers)
     done = run(root, VITEDU_PYTHON=sys.executable, VITEDU_ALLOW_UNSAFE="1")
@@ -92,11 +92,11 @@ def test_autograder_grades_in_a_clean_folder(tmp_path):
     results = json.loads((root / "results" / "results.json").read_text())
     tests = {test["name"].split(":")[0]: test for test in results["tests"]}
     assert list(tests) == [exercise.id for exercise in in_file("01_patches")]
-    assert "score" not in tests["unpatchify"]
-    assert "not valid Python" in tests["unpatchify"]["output"]
+    assert "score" not in tests["PatchEmbed"]
+    assert "not valid Python" in tests["PatchEmbed"]["output"]
     assert tests["tokens_at_224"]["score"] == 0
     assert 0 < tests["patchify"]["score"] < 6 and "channel" in tests["patchify"]["output"]
-    for id in answers.keys() - {"unpatchify", "tokens_at_224", "patchify"}:
+    for id in answers.keys() - {"PatchEmbed", "tokens_at_224", "patchify"}:
         assert tests[id]["score"] == tests[id]["max_score"], id
     assert results["score"] == pytest.approx(sum(t.get("score", 0) for t in tests.values()))
     assert results["extra_data"]["seed"] >= 0 and results["extra_data"]["trouble"] == []

@@ -191,7 +191,7 @@ def test_the_example_class_shows_what_an_instructor_meets(tmp_path, monkeypatch,
     monkeypatch.chdir(STUDENT_VERSION.parents[1])
     few = ["--exercises", "1.1", "PatchEmbed", "unpatchify", "--polish", "0", "--allow-unsafe"]
     assert main(["grade", "--example", "--out", str(tmp_path), *few]) == 0
-    assert len(list((tmp_path / "submissions").iterdir())) == 6
+    assert len(list((tmp_path / "submissions").iterdir())) == 12
     rows = {(r["student"], r["exercise"]): r for r in table(tmp_path / "grades" / "grades.csv")}
     assert {outcome(rows, "anna", id)[0] for id in ("patchify", "unpatchify")} == {"passed"}
     assert rows["ben", "patchify"]["misconceptions"] == "reshape_only"
