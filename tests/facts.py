@@ -180,7 +180,6 @@ assert all(len(values) == len(at) for values in collapse.values())
 """,
     "08_efficient": """
 assert abs(one_block["T x T products"] / sum(one_block.values()) - 0.053) < 0.001
-assert windows_accuracy < whole_accuracy - 0.02
 for plan in PLANS:
     merged, attended, chance = (of_arm_in_points[f"{way}, {plan}"] for way in fewer_tokens.WAYS)
     assert chance > attended - 0.5 and (merged > chance) == (plan != "32 at once"), plan
@@ -189,6 +188,10 @@ assert of_arm_in_points["most attended, 8 in every block"] < -10
 assert of_arm_in_points["8 bits"] > -0.5 and of_arm_in_points["2 bits"] < -50
 assert 0.25 < bytes_of_linears(quantised(model)) / before < 0.27
 assert owners.unique().tolist()[0] == -1 and len(groups[-1].unique()) == 16
+""",
+    "08_efficient_more": """
+assert windows_accuracy < accuracy_of(model) - 0.02
+assert merged_accuracy > accuracy_of(model) - 0.1
 assert mask.float().mean(dim=(1, 2)).tolist() == [1.0, 0.5, 0.5, 0.25]
 assert {name: int(reached.sum()) for name, (_, reached) in maps.items()} == {
     "one block": 16, "two blocks": 64, "corner": 16, "no mask": 64}
@@ -205,7 +208,6 @@ cheaper = ("windows", "averaged keys", "linear attention", "random features")
 assert all(abs(means[name] - base) < 0.015 for name in cheaper) and best == "MLP-Mixer"
 assert means[best] > base + 0.03 and means["patches of 8 px"] < base - 0.07
 assert 0 < statistics.mean(gains) < 2 and all(len(values) > 1 for _, values in alike.values())
-assert all(tried["MLP-Mixer"][lr] == max(each[lr] for each in tried.values()) for lr in rates)
 assert len(set(winners.values())) == 1
 assert (packed - alone).abs().max() < 1e-4 < 1 < (mixed - alone).abs().max()
 assert round(padding, 2) == 0.45 and round(packing_mask(counts).float().mean().item(), 2) == 0.33
