@@ -8,13 +8,16 @@ Thresholds lie between the arms of strong effects; the numbers were measured ove
 FACTS = {
     "01_patches": """
 assert device in ("CPU", "MPS") and sum(p.numel() for p in patch_embed.parameters()) == 9_408
-assert torch.equal(unfolded.transpose(1, 2), patches) and torch.equal(photo_back, photo_floats)
-assert difference < 1e-4 and rounding < 1e-4 and residual < 1e-5
+assert difference < 1e-4
 assert (tokens[:, 0] == tokens[0, 0]).all() and (patch_embed.proj.weight.grad == 0).all()
 by_name = {cost.mistake: cost.accuracy for cost in mistakes}
 assert by_name["reshape_only"] < 0.35 < by_name["shuffled"] < 0.6 < by_name["square_only"]
 assert by_name["square_only"] == mistakes[0].right
 assert moved.abs().max() < 1e-4  # a model without positions, on shuffled patches
+""",
+    "01_patches_more": """
+assert torch.equal(unfolded.transpose(1, 2), patches) and torch.equal(photo_back, photo_floats)
+assert lit == 11 and rounding < 1e-4 and residual < 1e-5 and parameters == [9_408, 9_408]
 assert shapes["ViT-B/16"]["patches"] == shapes["ViT-B/16"]["patch_embed"] == (1, 196, 768)
 assert shapes["ViT-B/16"]["tokens"] == shapes["ViT-B/16"]["norm"] == (1, 197, 768)
 assert stem(torch.zeros(1, 3, 224, 224)).shape == (1, 64, 28, 28)
@@ -27,7 +30,7 @@ assert error > 1e-2  # with a ReLU, the last in the loop
 assert dots.diagonal(5).max() - dots.diagonal(5).min() < 1e-4
 """,
     "02_attention": """
-assert literal[0].isnan() and two > 0.1 > 1e-4 > one and 0.9 * belief[5] < belief[3] < belief[5]
+assert literal[0].isnan() and 0.9 * belief[5] < belief[3] < belief[5]
 assert w_small.sum(dim=0).argmin() == 1 and w_small.sum(dim=0).argmax() == 0
 assert (w_small[0] - torch.tensor([0.2741, 0.2741, 0.4519])).abs().max() < 1e-4
 for d, (std, top, (low, median, _)) in spread["q·k"].items():
@@ -47,24 +50,23 @@ assert [a > b for a, b in by_length] == 5 * [True] + 2 * [False]  # the lines cr
 without = differences(output, output_of_shuffled)
 with_positions = differences(placed, placed_shuffled)
 assert without[0] > 1e-2 and max(without[1:]) < 1e-5 and min(with_positions) > 5e-3
+""",
+    "02_attention_more": """
+assert two > 0.1 > 1e-4 > one
 assert raw[0] > 0.8 and raw[1] > 2 * even[1] and on > 2 * off  # norms of the keys
-by_t = {name: dict(zip(temperatures, row)) for name, row in sweep.items()}
-assert by_t["mean subtracted"][0.1][0] > 0.8 and by_t["mean subtracted"][0.1][1] < even[1]
-assert by_t["norm 1"][0.003][0] > 0.9 and by_t["norm 1"][0.003][1] < 0.05
-assert abs(by_t["norm 1"][1.0][0] - even[0]) < 0.02
-faces = {divmod(int(i), 14) for i in table[105].topk(4).indices}
-assert all(3 < row < 9 and 4 < column < 10 for row, column in faces)
+assert min(spent["raw pixels", t][1] for t in (0.1, 0.003)) > 0.5
+assert spent["mean subtracted", 0.1][0] > 0.8 and spent["mean subtracted", 0.1][1] < even[1]
+assert spent["norm 1", 0.003][0] > 0.9 and spent["norm 1", 0.003][1] < 0.05
 assert all(scores[0].abs().max() == 0 for scores, _ in by_hand.values())
 assert {scores.shape for scores, _ in by_hand.values()} == {(197, 197)}
 peaks = {name: weights.amax(dim=-1).mean() for name, (_, weights) in by_hand.items()}
 assert peaks["W ~ N(0, 1)"] > 0.5 > 0.1 > peaks["W / √D"]
 assert w_cls[:, :, 0].max() - w_cls[:, :, 0].min() < 1e-6
 assert (before - after).abs().max() < 1e-5 and (before - after_half).abs().max() > 1e-2
-assert 2 * (2 * 768) ** 2 * 768 == 4 * (2 * 768) * 768**2  # the lines cross at T = 2D
+assert attention_macs(2 * 768, 768) == 2 * 4 * (2 * 768) * 768**2  # the lines cross at T = 2D
 ends = {kind: [curve[-1] for curve in curves[kind]] for kind in kinds}
 assert max(ends["none"]) < 0.35 and min(ends["added"] + ends["concatenated"]) > 0.8
 assert min(trained_share) > 2 * uniform and max(untrained_share) < 1.2 * uniform
-assert left["keys"][0] > 0.6 > left["values"][0] and max(left["keys and values"]) < 0.4
 assert relative_entropy(weights).mean() > 0.999 and trained_entropy < 0.95
 """,
     "03_encoder": """
@@ -169,18 +171,20 @@ assert 4.05 < cost["ResNet-50"][224] < 4.15 and 17.5 < cost["ViT-B/16"][224] < 1
 assert best_size == {"equal steps": 4, "equal time": 8}
 """,
     "07_less_data": """
-assert abs(gap - smoothed_gap) < 0.02 and abs(loss.item() - 0.5003) < 1e-4
-assert 0.905 < logits.softmax(dim=-1)[0, 3] < 0.915
-assert (pasted_labels.sum(dim=1) - 1).abs().max() < 1e-5 and abs(blended_labels.max() - 0.6) < 1e-6
-assert abs(means_of_branch.mean() - 1) < 0.05
+assert abs(blended_labels.max() - 0.6) < 1e-6
 assert mask.shape == (len(tested), 64) and (mask.sum(dim=1) == 48).all()
-assert collapse_losses[0] > 4 and collapse_losses[1] < 1e-3
 assert {"both", "neither"} <= set(collapse)
 assert all(len(values) == len(at) for values in collapse.values())
 """,
+    "07_less_data_more": """
+assert abs(gap - smoothed_gap) < 0.02 and 0.905 < logits.softmax(dim=-1)[0, 3] < 0.915
+assert abs(loss.item() - 0.5003) < 1e-4 and (pasted_labels.sum(dim=1) - 1).abs().max() < 1e-5
+assert abs(means_of_branch.mean() - 1) < 0.05
+assert collapse_losses[0] > 4 and collapse_losses[1] < 1e-3
+assert mask.shape == (201, 64) and (mask.sum(dim=1) == 48).all()
+""",
     "08_efficient": """
 assert abs(one_block["T x T products"] / sum(one_block.values()) - 0.053) < 0.001
-assert windows_accuracy < whole_accuracy - 0.02
 for plan in PLANS:
     merged, attended, chance = (of_arm_in_points[f"{way}, {plan}"] for way in fewer_tokens.WAYS)
     assert chance > attended - 0.5 and (merged > chance) == (plan != "32 at once"), plan
@@ -189,6 +193,10 @@ assert of_arm_in_points["most attended, 8 in every block"] < -10
 assert of_arm_in_points["8 bits"] > -0.5 and of_arm_in_points["2 bits"] < -50
 assert 0.25 < bytes_of_linears(quantised(model)) / before < 0.27
 assert owners.unique().tolist()[0] == -1 and len(groups[-1].unique()) == 16
+""",
+    "08_efficient_more": """
+assert windows_accuracy < accuracy_of(model) - 0.02
+assert merged_accuracy > accuracy_of(model) - 0.1
 assert mask.float().mean(dim=(1, 2)).tolist() == [1.0, 0.5, 0.5, 0.25]
 assert {name: int(reached.sum()) for name, (_, reached) in maps.items()} == {
     "one block": 16, "two blocks": 64, "corner": 16, "no mask": 64}
@@ -205,7 +213,6 @@ cheaper = ("windows", "averaged keys", "linear attention", "random features")
 assert all(abs(means[name] - base) < 0.015 for name in cheaper) and best == "MLP-Mixer"
 assert means[best] > base + 0.03 and means["patches of 8 px"] < base - 0.07
 assert 0 < statistics.mean(gains) < 2 and all(len(values) > 1 for _, values in alike.values())
-assert all(tried["MLP-Mixer"][lr] == max(each[lr] for each in tried.values()) for lr in rates)
 assert len(set(winners.values())) == 1
 assert (packed - alone).abs().max() < 1e-4 < 1 < (mixed - alone).abs().max()
 assert round(padding, 2) == 0.45 and round(packing_mask(counts).float().mean().item(), 2) == 0.33
@@ -213,14 +220,18 @@ assert abs(sum(parts.values()) / peak - 1) < 0.08 and parts["activations"] > 0.8
 assert run.returncode == 0 and "below 1e-5: True" in run.stdout
 """,
     "09_transfer": """
-assert logit_difference < 1e-4 and torch.equal(back, photo.float()) and at_384.shape[1] == 577
-assert fold_difference < 1e-4 and 0 < apart < 0.3 and same > 0.8
-assert by_table["resized"][-1] > by_table["zeros"][-1]
-assert max(by_question["which quarter, zeros"]) < 50  # guessing: 25
-assert ways["head only"][0] == 970 and ways["LoRA"][0] < 0.04 * ways["full"][0] == 0.04 * size_after
-assert merge_difference < 1e-4 and blind_losses[1] > 4 * blind_losses[2] > 2 * blind_losses[0]
+assert fold_difference < 1e-4 and by_table["resized"][-1] > by_table["zeros"][-1]
+assert ways["head only"][0] == 970 and ways["LoRA"][0] < 0.04 * ways["full"][0]
 assert len(CAPTIONS) == 40 and len(WORDS) == 14 and is_hidden(torch.arange(40)).sum() == 10
 assert seen > 10 and any(any(fits) for _, fits in rows.values())
+""",
+    "09_transfer_more": """
+assert logit_difference < 1e-4 and torch.equal(back, photo.float()) and at_384.shape[1] == 577
+assert 0 < apart < 0.3 and same > 0.8
+assert by_question["which class, resized"][-1] > by_question["which class, zeros"][-1]
+assert max(by_question["which quarter, zeros"]) < 50  # guessing: 25
+assert learning["LoRA"] < 0.04 * learning["full"] == 0.04 * size_after
+assert merge_difference < 1e-4 and blind_losses[1] > 4 * blind_losses[2] > 2 * blind_losses[0]
 assert frozen["class\\nprobe"]["with labels"] > 0.5 > frozen["class\\nprobe"]["untrained"]
 assert len(captions.CAPTIONS) == 240 and len(captions.VOCABULARY) == 23
 assert not written and set(lost) == {"class", "box", "mask", "depth"}

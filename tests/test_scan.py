@@ -208,7 +208,7 @@ def test_two_students_are_enough_for_a_pair_and_the_same_reference_is_none():
 def test_untouched_stubs_are_no_copies():
     """Everybody has them."""
     stubs = {}
-    for path in sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb")):
+    for path in (Path(__file__).parents[1] / "notebooks").rglob("*.ipynb"):
         notebook = read(path)
         for index, id in exercise_cells(notebook):
             stubs[id] = Answer(id, notebook.cells[index].source)

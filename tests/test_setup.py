@@ -101,7 +101,7 @@ def test_everything_imported_is_installed_by_name():
     }
     extra, any_extra = extras["test"], set().union(*extras.values())
     sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "vitedu").rglob("*.py")}
-    for path in (ROOT / "notebooks").glob("*.ipynb"):
+    for path in (ROOT / "notebooks").rglob("*.ipynb"):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         sources[path] = re.sub(r"(?m)^\s*[%!].*$", "", "\n".join(code))
