@@ -68,8 +68,7 @@ assert left["keys"][0] > 0.6 > left["values"][0] and max(left["keys and values"]
 assert relative_entropy(weights).mean() > 0.999 and trained_entropy < 0.95
 """,
     "03_encoder": """
-assert moved.abs().max() < 1e-4 and layer_moved == 0 and batch_moved > 0.1
-assert abs(outside.std(unbiased=False) - 0.999) < 2e-3
+assert moved.abs().max() < 1e-4
 assert alike["no residual"][3] > 0.98 > 0.95 > alike["whole block"][12]
 assert min(alike[name][12] for name in ("no norms", "post-norm")) > alike["whole block"][12]
 assert 2 < long["whole block"][12] / long["whole block"][0] < 12
@@ -80,19 +79,21 @@ assert max(of_base, key=of_base.get) == "MLP"
 cost_of = {cost.mistake: cost.right - cost.accuracy for cost in costs}
 cheap = max(abs(cost_of.pop(name)) for name in ("tanh_approximation", "no_final_norm"))
 assert cheap < 0.1 and cost_of.pop("relu") < 0.2 < 0.3 < min(cost_of.values())
+""",
+    "03_encoder_more": """
+assert layer_moved == 0 and batch_moved > 0.1
+assert 4.7e-4 < difference.max() < 4.8e-4 and abs(exact.min() + 0.16997) < 1e-5
 assert between_tokens["no residual"][2] > 0.99 > 0.9 > between_images["no residual"][2]
 assert between_tokens["whole block"][12] < 0.4
 assert between_tokens["no residual, MLP only"][2] < 0.9
 assert max(ratios["pre-norm, Xavier"]) < min(ratios["post-norm, Xavier"])
 assert all(0.5 < ratio < 2 for name in ratios if "0.02" in name for ratio in ratios[name])
 assert abs((uncut.abs() > 0.04).float().mean() - 0.0455) < 2e-3 and abs(cut.std() - 0.0176) < 2e-4
-assert careful / content < 0.2 and careless / content > 1.2
+assert count_parameters(course["tiny, D 384, 8 blocks"]) == 14_244_490
+assert round(count_parameters(course["ViT-L/32"]) / 1e6) == 307
 assert tuple(class_token_alone) == (1, 0.0)
-assert 4.5 < million[2] / million[4] < 4.7 and 15 < in_bytes[2] / in_bytes[4] < 16
-assert right_claims == ["f"] and round(count_parameters(large_32) / 1e6) == 307
 assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.05
 assert curves["no residual"][-1] > curves["attention and additions"][-1]
-assert min(known["with norms"]) > max(known["without norms"])
 """,
     "04_training": """
 assert (strengths_left - strengths_of_muon).abs().max() < 0.05
