@@ -70,8 +70,7 @@ assert min(trained_share) > 2 * uniform and max(untrained_share) < 1.2 * uniform
 assert relative_entropy(weights).mean() > 0.999 and trained_entropy < 0.95
 """,
     "03_encoder": """
-assert moved.abs().max() < 1e-4 and layer_moved == 0 and batch_moved > 0.1
-assert abs(outside.std(unbiased=False) - 0.999) < 2e-3
+assert moved.abs().max() < 1e-4
 assert alike["no residual"][3] > 0.98 > 0.95 > alike["whole block"][12]
 assert min(alike[name][12] for name in ("no norms", "post-norm")) > alike["whole block"][12]
 assert 2 < long["whole block"][12] / long["whole block"][0] < 12
@@ -82,33 +81,42 @@ assert max(of_base, key=of_base.get) == "MLP"
 cost_of = {cost.mistake: cost.right - cost.accuracy for cost in costs}
 cheap = max(abs(cost_of.pop(name)) for name in ("tanh_approximation", "no_final_norm"))
 assert cheap < 0.1 and cost_of.pop("relu") < 0.2 < 0.3 < min(cost_of.values())
+""",
+    "03_encoder_more": """
+assert layer_moved == 0 and batch_moved > 0.1
+assert 4.7e-4 < difference.max() < 4.8e-4 and abs(exact.min() + 0.16997) < 1e-5
 assert between_tokens["no residual"][2] > 0.99 > 0.9 > between_images["no residual"][2]
 assert between_tokens["whole block"][12] < 0.4
 assert between_tokens["no residual, MLP only"][2] < 0.9
 assert max(ratios["pre-norm, Xavier"]) < min(ratios["post-norm, Xavier"])
 assert all(0.5 < ratio < 2 for name in ratios if "0.02" in name for ratio in ratios[name])
 assert abs((uncut.abs() > 0.04).float().mean() - 0.0455) < 2e-3 and abs(cut.std() - 0.0176) < 2e-4
-assert careful / content < 0.2 and careless / content > 1.2
+assert count_parameters(course["tiny, D 384, 8 blocks"]) == 14_244_490
+assert round(count_parameters(course["ViT-L/32"]) / 1e6) == 307
 assert tuple(class_token_alone) == (1, 0.0)
-assert 4.5 < million[2] / million[4] < 4.7 and 15 < in_bytes[2] / in_bytes[4] < 16
-assert right_claims == ["f"] and round(count_parameters(large_32) / 1e6) == 307
 assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.05
 assert curves["no residual"][-1] > curves["attention and additions"][-1]
-assert min(known["with norms"]) > max(known["without norms"])
 """,
     "04_training": """
-assert (strengths_left - strengths_of_muon).abs().max() < 0.05
 assert 0.8 * math.log(10) < first_losses["as built"] < 1.2 * math.log(10) and shown == 2
 assert len(idle) == 16 and not without_gradient(newborn)
+assert known == 1
+assert 0.7 < is_right.float().mean() < 0.9 and len(metrics.read_text().splitlines()) == 40
+""",
+    "04_training_more": """
 assert (of_single_images < of_all_pixels).all()
+assert (photos.denormalize(normal) - pixels).abs().max() < 1e-6
 assert misses["before"] < 1e-6 < 0.1 < misses["after"]
 assert abs(norm.weight[0].item() - 0.951) < 1e-3 and different == views_of_one_image == 162
-assert known == 1 and abs(row.train_loss - your_row[0]) < 1e-4
+assert abs(row.train_loss - your_row[0]) < 1e-4
+assert (strengths_left - strengths_of_muon).abs().max() < 0.05
 assert {group["lr"] for group in optimizer_groups} == {settings.lr}
-assert [group["weight_decay"] for group in optimizer_groups] == [settings.weight_decay, 0.0]
-assert {group["betas"] for group in optimizer_groups} == {settings.betas}
+decays = [group["weight_decay"] for group in optimizer_groups]
+assert decays == [settings.weight_decay, settings.weight_decay, 0.0]
+assert {group.get("betas", settings.betas) for group in optimizer_groups} == {settings.betas}
 assert len(run_metrics.read_text().splitlines()) == len(history.rows) == settings.epochs
-assert 0.7 < is_right.float().mean() < 0.9 and len(metrics.read_text().splitlines()) == 40
+overall = (said == own.test.labels).double().mean()
+assert abs((by_class * totals).nansum() / totals.sum() - overall) < 1e-9
 assert max(below) - min(below) < 1e-5
 """,
     "05_inside": """
