@@ -112,14 +112,16 @@ assert max(below) - min(below) < 1e-5
     "05_inside": """
 assert maps["trained"].max() > 5 * uniform and maps["untrained"].max() < 1.3 * uniform
 assert changed["hottest, rollout"][2] > changed["coldest, rollout"][2] + 10
-assert min(both["trained"] for both in hits.values()) > 0.85
-assert pointing_game(brightness, masks) > 0.95
-assert hits["gradient"]["untrained"] < 0.5 * touched.mean()
 lens_reads = reading["logit lens, trained"]
 assert reading["linear probe, trained"][0] > lens_reads[0] + 0.1
 assert lens_reads[-1] > 0.7 > 0.5 > max(lens_reads[:-1])
 assert max(max(found) for name, found in reading.items() if "untrained" in name) < 0.45
 assert on_page[-1].argmax() == on_top and abs(on_page.sum() - config.depth) < 1e-4
+""",
+    "05_inside_more": """
+assert min(both["trained"] for both in hits.values()) > 0.85
+assert pointing_game(brightness, masks) > 0.95
+assert hits["gradient"]["untrained"] < 0.5 * touched.mean()
 spread = {who: (span.amax(dim=1) - span.amin(dim=1)).mean().item() for who, span in spans.items()}
 assert spread["trained"] > 0.1 and spread["untrained"] < 0.05
 apart_by = {who: head_divergence(weights[-1])[0, 1] for who, (weights, _) in seen.items()}
@@ -130,6 +132,9 @@ pairs = torch.stack([similarity["trained"].flatten(1)[others], -apart[others], t
 near, content = torch.corrcoef(pairs)[0, 1:]
 assert content > 0.6 and content > near + 0.2
 assert max(gaps.values()) < 0.15 and rows.max() > 1.05 and raw_accuracy < 0.5
+like_content = [found["trained: like content, put back"] for found in by_arm[shuffle]]
+assert min(like_content) > 0.4 > 0.2 > max(r["trained: like content"] for r in by_arm[shuffle])
+assert 25 < max(means) - min(means) < 30
 """,
     "06_vit_and_cnn": """
 assert last_places == (16, 64) and sides[4] == 25 and sides[8] == 109 and first_block == 5
