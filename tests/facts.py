@@ -145,9 +145,11 @@ in_order, inverted = ("shuffled, patches of 4 px", "colours inverted")
 assert disturbed["ViT"][in_order][0] > 0.4 > 0.3 > disturbed["CNN"][in_order][0]
 assert disturbed["CNN"][inverted][0] > disturbed["ViT"][inverted][0]
 assert half["ViT"] > half["CNN"] + 0.05
+assert min(leads) > 3
+""",
+    "06_vit_and_cnn_more": """
 assert floors[20] > 0.5 > 0.2 > floors[500]
 assert tables["trained"][-1, -1] > tables["untrained"][-1, -1] + 0.2
-assert min(leads) > 3
 assert all((field > 0).any(dim=0).sum() == 2 * L + 1 for L, field in fields.items())
 assert all(0.7 < deviation(field) / L**0.5 < 0.95 for L, field in fields.items())
 assert seen_share == 1 and own_patch > 0.5 > 0.2 > share_of_own_patch(bare_field)
@@ -155,6 +157,7 @@ assert min(min(v) for v in cue_curves["1 layer of attention"]) > 0.99
 for arm, depth in {"2 convolutions": 2, "4 convolutions": 4}.items():
     within, beyond = sum(cue_curves[arm][:depth], []), sum(cue_curves[arm][depth:], [])
     assert min(within) > 0.58 > max(beyond), arm
+sizes = {name: sum(p.numel() for p in net.parameters()) for name, net in networks.items()}
 assert max(sizes.values()) / min(sizes.values()) < 1.02 and 140_000 < min(sizes.values()) < 160_000
 convolutions = [stage[0] for stage in networks["CNN"].stages]
 assert all(c.weight.numel() == 9 * c.in_channels * c.out_channels for c in convolutions)
