@@ -122,14 +122,16 @@ assert max(below) - min(below) < 1e-5
     "05_inside": """
 assert maps["trained"].max() > 5 * uniform and maps["untrained"].max() < 1.3 * uniform
 assert changed["hottest, rollout"][2] > changed["coldest, rollout"][2] + 10
-assert min(both["trained"] for both in hits.values()) > 0.85
-assert pointing_game(brightness, masks) > 0.95
-assert hits["gradient"]["untrained"] < 0.5 * touched.mean()
 lens_reads = reading["logit lens, trained"]
 assert reading["linear probe, trained"][0] > lens_reads[0] + 0.1
 assert lens_reads[-1] > 0.7 > 0.5 > max(lens_reads[:-1])
 assert max(max(found) for name, found in reading.items() if "untrained" in name) < 0.45
 assert on_page[-1].argmax() == on_top and abs(on_page.sum() - config.depth) < 1e-4
+""",
+    "05_inside_more": """
+assert min(both["trained"] for both in hits.values()) > 0.85
+assert pointing_game(brightness, masks) > 0.95
+assert hits["gradient"]["untrained"] < 0.5 * touched.mean()
 spread = {who: (span.amax(dim=1) - span.amin(dim=1)).mean().item() for who, span in spans.items()}
 assert spread["trained"] > 0.1 and spread["untrained"] < 0.05
 apart_by = {who: head_divergence(weights[-1])[0, 1] for who, (weights, _) in seen.items()}
@@ -140,6 +142,9 @@ pairs = torch.stack([similarity["trained"].flatten(1)[others], -apart[others], t
 near, content = torch.corrcoef(pairs)[0, 1:]
 assert content > 0.6 and content > near + 0.2
 assert max(gaps.values()) < 0.15 and rows.max() > 1.05 and raw_accuracy < 0.5
+like_content = [found["trained: like content, put back"] for found in by_arm[shuffle]]
+assert min(like_content) > 0.4 > 0.2 > max(r["trained: like content"] for r in by_arm[shuffle])
+assert 25 < max(means) - min(means) < 30
 """,
     "06_vit_and_cnn": """
 assert last_places == (16, 64) and sides[4] == 25 and sides[8] == 109 and first_block == 5
@@ -150,9 +155,11 @@ in_order, inverted = ("shuffled, patches of 4 px", "colours inverted")
 assert disturbed["ViT"][in_order][0] > 0.4 > 0.3 > disturbed["CNN"][in_order][0]
 assert disturbed["CNN"][inverted][0] > disturbed["ViT"][inverted][0]
 assert half["ViT"] > half["CNN"] + 0.05
+assert min(leads) > 3
+""",
+    "06_vit_and_cnn_more": """
 assert floors[20] > 0.5 > 0.2 > floors[500]
 assert tables["trained"][-1, -1] > tables["untrained"][-1, -1] + 0.2
-assert min(leads) > 3
 assert all((field > 0).any(dim=0).sum() == 2 * L + 1 for L, field in fields.items())
 assert all(0.7 < deviation(field) / L**0.5 < 0.95 for L, field in fields.items())
 assert seen_share == 1 and own_patch > 0.5 > 0.2 > share_of_own_patch(bare_field)
@@ -160,6 +167,7 @@ assert min(min(v) for v in cue_curves["1 layer of attention"]) > 0.99
 for arm, depth in {"2 convolutions": 2, "4 convolutions": 4}.items():
     within, beyond = sum(cue_curves[arm][:depth], []), sum(cue_curves[arm][depth:], [])
     assert min(within) > 0.58 > max(beyond), arm
+sizes = {name: sum(p.numel() for p in net.parameters()) for name, net in networks.items()}
 assert max(sizes.values()) / min(sizes.values()) < 1.02 and 140_000 < min(sizes.values()) < 160_000
 convolutions = [stage[0] for stage in networks["CNN"].stages]
 assert all(c.weight.numel() == 9 * c.in_channels * c.out_channels for c in convolutions)
