@@ -98,13 +98,6 @@ def test_show_learning_is_in_percent_with_the_level_of_guessing():
     assert ax.lines[-1].get_ydata() == [25, 25]
 
 
-def test_show_share_sweep_draws_both_kinds_of_patches_beside_uniform():
-    """A panel for each variant: two curves in percent, two dotted levels."""
-    axes = panels(plots.show_share_sweep((0.1, 1), {"x": [(0.9, 0.5), (0.3, 0.2)]}, (0.25, 0.2)))
-    curves = [list(line.get_ydata()) for line in axes[0].lines]
-    np.testing.assert_allclose(curves, [[90, 30], [25, 25], [50, 20], [20, 20]])
-
-
 def test_show_clock_has_a_line_of_slope_two():
     """The quadratic line meets the last measurement and is four times lower at half the length."""
     (ax,) = panels(plots.show_clock({64: (1.0, 0.5), 128: (8.0, 3.0)}))

@@ -34,18 +34,6 @@ def test_learning_rates_are_drawn_step_by_step():
     assert [text.get_text() for text in ax.get_legend().texts] == ["a", "b"]
 
 
-def test_losses_are_running_means_at_the_end_of_their_window():
-    """The thick line is the mean over seeds; a mean of steps 0 to 9 stands at step 9."""
-    seeds = [np.arange(11.0), np.arange(2.0, 13.0)]
-    ax = plots.show_losses({"arm": seeds}, start=2.3).axes[0]
-    thick = next(line for line in ax.lines if line.get_linewidth() == 2)
-    assert np.allclose(thick.get_xydata(), [(9, 5.5), (10, 6.5)], atol=1e-12)
-    (legend,) = ax.figure.legends
-    words = ["arm, mean of 2 seeds", "before training: 2.30"]
-    assert [text.get_text() for text in legend.texts] == words
-    assert any(np.allclose(line.get_ydata(), 2.3) for line in ax.lines)
-
-
 def test_by_rate_draws_every_seed_and_joins_the_means():
     """The line of an arm runs through the means, and each seed is a dot at its rate."""
     runs = {"with": {0.01: [1.0, 3.0], 0.001: [0.5, 0.5]}, "without": {0.01: [4.0]}}
@@ -131,17 +119,6 @@ def test_predictions_mark_right_and_wrong_by_sign_word_and_colour(rng):
     assert first.get_title() == "✓ disk 75%\n"
     assert second.get_title() == "✗ disk 90%\nis ring"
     assert (first.title.get_color(), second.title.get_color()) == (GOOD, BAD)
-
-
-def test_class_attention_shares_one_scale(rng):
-    """All maps, of every model, run from 0 to the same top, which is the largest weight of all."""
-    images = rng.random((3, 3, 8, 8))
-    maps = {"untrained": np.full((3, 2, 2), 0.2), "trained": rng.random((3, 2, 2)) * 0.5}
-    fig = plots.show_class_attention(images, maps, uniform=0.2)
-    drawn = [image for ax in fig.axes for image in ax.images if image.get_array().shape == (2, 2)]
-    assert len(drawn) == 6
-    assert {image.get_clim() for image in drawn} == {(0, maps["trained"].max())}
-    assert "attention weight" in fig.axes[-1].get_ylabel()
 
 
 def test_position_similarity_leaves_the_cell_itself_blank():

@@ -39,13 +39,6 @@ def test_cue_task_frames_the_cue_and_every_cell_like_it():
     assert [p.get_xy() for p in right.patches] == [(-0.5, -0.5), (-0.5, 3.5)]
 
 
-def test_accuracy_by_cell_is_drawn_from_guessing_to_certain():
-    """One panel a network, on one scale, with the cue framed in the corner."""
-    axes = plots.show_by_cell({"a": np.full((2, 2), 0.5), "b": np.ones((2, 2))}).axes[:2]
-    assert all(ax.images[0].get_clim() == (50, 100) for ax in axes)
-    assert [ax.patches[0].get_xy() for ax in axes] == [(-0.5, -0.5)] * 2
-
-
 def test_curves_run_through_means_and_show_every_seed():
     """Shares become percent; training accuracies are dotted; a mark stands where it should."""
     curves = {"CNN, test": [[0.2, 0.4], [0.5]], "CNN, training": [[1.0], [1.0]]}

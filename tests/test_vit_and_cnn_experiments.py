@@ -47,17 +47,6 @@ def test_cue_accuracy_is_balanced_and_sorted_by_distance_from_the_corner():
     assert [found[k] for k in (0, 1, 6)] == pytest.approx(wanted, abs=1e-6)
 
 
-def test_cue_accuracy_of_each_cell_is_balanced_and_the_cue_has_none():
-    """A cell that is always right has 1, one that always says no has 0.5; the cue never says no."""
-    answers = (torch.rand(50, 64, generator=torch.Generator().manual_seed(0)) < 0.25).float()
-    answers[:, 0] = 1
-    logits = 2 * answers - 1
-    logits[:, 9] = -1
-    found = vit_and_cnn.accuracy_by_cell(logits, answers)
-    assert found[0, 0].isnan() and found[1, 1] == 0.5
-    assert (found.flatten() == 1).sum() == 62
-
-
 def test_convolutions_reach_one_cell_a_layer_and_attention_all():
     """The answer of a cell depends on the corner if and only if it lies within reach."""
     for arm, reach in (("2 convolutions", 2), ("4 convolutions", 4), ("1 layer of attention", 7)):

@@ -463,8 +463,3 @@ def accuracy_by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[fl
     says_same, is_same = logits > 0, answers > 0.5  # (B, T)
     cells = (CUE_DISTANCE == d for d in range(1, GRID))
     return [balanced_accuracy(says_same[:, at], is_same[:, at], 0, 1).item() for at in cells]
-
-
-def accuracy_by_cell(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-    """Give the balanced accuracy of every cell (8, 8); NaN for the cue, always like itself."""
-    return balanced_accuracy(logits > 0, answers > 0.5, 0).unflatten(0, (GRID, GRID))

@@ -250,35 +250,6 @@ def show_learning(
 
 
 @styled
-def show_share_sweep(
-    temperatures: Sequence[float],
-    shares: Mapping[str, Sequence[tuple[float, float]]],
-    even: tuple[float, float],
-) -> Figure:
-    """Draw the weight that falls on the object against the temperature, a panel for each variant.
-
-    Args:
-        temperatures: rising.
-        shares: name of the variant -> for each temperature, the weight on the object that is spent
-            by patches on it and by patches of the background.
-        even: the same two where every patch looks everywhere alike.
-    """
-    fig, axes = figure(1, len(shares), size=(WIDTH, 2.9), sharey=True)
-    kinds = (("object patches", "o-", ink.ORANGE), ("background patches", "s--", ink.BLUE))
-    for ax, (name, pairs) in zip(axes[0], shares.items(), strict=True):
-        percent = 100 * np.array(pairs).T
-        for (label, style, colour), values, level in zip(kinds, percent, even, strict=True):
-            ax.plot(temperatures, values, style, color=colour, label=label, ms=4)
-            ax.axhline(100 * level, color=colour, linestyle=":", linewidth=1)
-        ax.set(xscale="log", title=name, xlabel="temperature", ylim=(-3, 103))
-    axes[0, 0].set_ylabel("weight on the object (%)")
-    axes[0, 0].legend(loc="lower left", fontsize=8)
-    words, place = "dotted: uniform", (0.98, 0.6)
-    axes[0, -1].annotate(words, place, xycoords="axes fraction", color=ink.GREY, ha="right")
-    return fig
-
-
-@styled
 def show_clock(milliseconds: Mapping[int, tuple[float, float]]) -> Figure:
     """Draw measured times against the length of the sequence, with a line of slope 2.
 

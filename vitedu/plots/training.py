@@ -81,29 +81,6 @@ def show_learning_rates(schedules: Mapping[str, Sequence[float]]) -> Figure:
 
 
 @styled
-def show_losses(runs: Mapping[str, Sequence[Sequence[float]]], *, start: float) -> Figure:
-    """Draw the training loss of every step, one colour and line style an arm, one thin line a seed.
-
-    Args:
-        runs: name of the arm -> one list of losses for each seed, all of one length.
-        start: the loss before training, ln K, to mark with a grey line.
-    """
-    fig, ax = panel(WIDTH, 3.2)
-    for i, (name, seeds) in enumerate(runs.items()):
-        style = {"color": ink.pick(i), "linestyle": LINES[i % 4]}
-        smooth = [running_mean(losses) for losses in seeds]
-        steps = np.arange(len(smooth[0])) + WINDOW - 1
-        for losses in smooth:
-            ax.plot(steps, losses, linewidth=0.7, alpha=0.6, **style)
-        seeds_text = "1 seed" if len(smooth) == 1 else f"mean of {len(smooth)} seeds"
-        ax.plot(steps, np.mean(smooth, axis=0), linewidth=2, label=f"{name}, {seeds_text}", **style)
-    ax.axhline(start, color=ink.GREY, linewidth=0.8, label=f"before training: {start:.2f}")
-    ax.set(xlabel=f"step (running mean of {WINDOW})", ylabel="training loss (nats)", ylim=(0, None))
-    fig.legend(loc="outside lower center", ncols=3)
-    return fig
-
-
-@styled
 def show_by_rate(
     runs: Mapping[str, Mapping[float, Sequence[float]]],
     ylabel: str,
@@ -364,38 +341,6 @@ def show_predictions(images, labels, probabilities, class_names: Sequence[str]) 
         title = f"{sign} {class_names[guess]} {100 * belief[guess]:.0f}%\n{truth}"
         draw_image(ax, image, title, size=9)
         ax.title.set_color(colour)
-    return fig
-
-
-@styled
-def show_class_attention(images, attention: Mapping[str, np.ndarray], *, uniform: float) -> Figure:
-    """Draw where the class token collects, above it the image, one row a model.
-
-    All maps share one colour scale from 0 to the largest weight of all, so that an even map looks
-    even.
-
-    Args:
-        images: (n, C, H, W), uint8 or floats in [0, 1].
-        attention: name of the model -> (n, gh, gw), the class token's weights on the patches.
-        uniform: the weight that each of the T tokens would get from an even spread, 1/T.
-    """
-    vmax = max(np.asarray(weights).max() for weights in attention.values())
-    rows, columns = 1 + len(attention), len(images)
-    fig, axes = figure(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.5)), ticks=False)
-    height, width = np.shape(images)[-2:]
-    extent = (-0.5, width - 0.5, height - 0.5, -0.5)
-    look = {"cmap": ink.SEQUENTIAL, "vmin": 0, "vmax": vmax, "alpha": 0.75, "extent": extent}
-    for column, image in enumerate(images):
-        picture = to_picture(image)
-        grey = picture if picture.ndim == 2 else picture.mean(axis=-1)
-        draw_image(axes[0, column], image)
-        for ax, weights in zip(axes[1:, column], attention.values(), strict=True):
-            ax.imshow(grey, cmap="gray", vmin=0, vmax=1)
-            mappable = ax.imshow(weights[column], **look)
-    name_rows(axes, ("image", *attention))
-    bar = fig.colorbar(mappable, ax=axes[1:].ravel().tolist(), shrink=0.9)
-    bar.set_label(f"attention weight\n(line: even spread, {uniform:.3f})", fontsize=8)
-    bar.ax.axhline(uniform, color="white", linewidth=1.5)
     return fig
 
 

@@ -21,7 +21,6 @@ from vitedu.plots.parts import (
     draw_map,
     frame,
     name_rows,
-    write,
     write_cells,
 )
 from vitedu.plots.style import DPI, WIDTH, CourseFigure, figure, panel, styled
@@ -91,23 +90,6 @@ def show_cue_task(image, answers, glyphs) -> Figure:
     frame(axes[0, 1], -0.5, -0.5, cell, zorder=3)
     for row, column in np.argwhere(np.asarray(answers)):
         frame(axes[0, 2], column * cell - 0.5, row * cell - 0.5, cell, zorder=3)
-    return fig
-
-
-@styled
-def show_by_cell(accuracies: Mapping[str, np.ndarray]) -> Figure:
-    """Draw how often networks compare each cell rightly with the cue in the top left corner.
-
-    Args:
-        accuracies: title -> (gh, gw), balanced accuracy; the cue's own may be NaN.
-    """
-    fig, axes = figure(1, len(accuracies), size=(WIDTH * 1.2, 3.0))
-    for ax, (title, values) in zip(axes[0], accuracies.items(), strict=True):
-        percent = 100 * np.asarray(values)
-        mappable = draw_map(ax, percent, title, cmap=ink.SEQUENTIAL, vmin=50, vmax=100)
-        frame(ax, -0.5, -0.5, 1, zorder=3)
-        write(ax, 0, 0, "cue", fontsize=8)
-    fig.colorbar(mappable, ax=axes, shrink=0.8, label="balanced accuracy (%), guessing: 50")
     return fig
 
 
