@@ -13,9 +13,9 @@ from run_answer import RunAnswer
 
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.course.notebooks import exercise_cells, read, solve_notebook
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read, shelf_path, solve_notebook
 from vitedu.course.references import solution_source
-from vitedu.exercises import EXERCISES, find, in_notebook
+from vitedu.exercises import EXERCISES, find, in_file
 from vitedu.grading.grades import REASONS, Flag, Submission
 from vitedu.grading.intake import notebook_file
 from vitedu.grading.intake.extraction import extract
@@ -50,7 +50,7 @@ def notebook(*cells, **rest):
 
 def course(folder, name, answers):
     """Extract the course's own notebook with some answers put in."""
-    content = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text("utf-8"))
+    content = json.loads((NOTEBOOKS / shelf_path(f"{name}.ipynb")).read_text("utf-8"))
     for own in content["cells"]:
         exercise = own["metadata"].get("vitedu", {}).get("exercise")
         own["source"] = answers.get(exercise, own["source"])
@@ -77,9 +77,9 @@ def kinds(answer):
 
 @pytest.fixture(scope="module")
 def whole_course(tmp_path_factory):
-    """The solved course as one student's four files."""
+    """The solved course as one student's files."""
     folder, files = tmp_path_factory.mktemp("solved"), []
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+    for path in find_notebooks(NOTEBOOKS):
         files.append(folder / path.name)
         files[-1].write_text(json.dumps(solve_notebook(read(path))), "utf-8")
     return tuple(files)
@@ -111,7 +111,7 @@ def test_dropped_metadata_changes_nothing_but_how_answers_were_found(whole_cours
         for own in content["cells"]:
             own["metadata"] = {"id": "colab"}
         result = handed_in(tmp_path, content, "renamed.ipynb")
-        assert list(result.answers) == [e.id for e in in_notebook(path.stem)]
+        assert list(result.answers) == [e.id for e in in_file(path.stem)]
         assert result.notebooks == {path.stem}
         for id, answer in result.answers.items():
             assert answer.source == marked[id].source and needed(answer) == needed(marked[id])
@@ -121,7 +121,7 @@ def test_dropped_metadata_changes_nothing_but_how_answers_were_found(whole_cours
 def test_untouched_notebook_gives_its_stubs(tmp_path):
     """A stub is an answer that the judge calls not attempted, and no missing cell."""
     result = course(tmp_path, "03_encoder", {})
-    assert set(result.answers) == {exercise.id for exercise in in_notebook("03_encoder")}
+    assert set(result.answers) == {exercise.id for exercise in in_file("03_encoder")}
     assert result.problems["patchify"] == ("not handed in", "no file holds notebook 01_patches")
 
 
@@ -231,7 +231,7 @@ def test_answers_measured_on_the_notebook_are_gradable(tmp_path):
     measured = defaultdict(dict)
     for exercise in EXERCISES:
         if exercise.measured:
-            measured[exercise.notebook][exercise.id] = solution_source(exercise)
+            measured[exercise.stem][exercise.id] = solution_source(exercise)
     assert len(measured) >= 5
     for name, answers in measured.items():
         result = course(tmp_path, name, answers)
@@ -451,7 +451,7 @@ def test_link_or_pipe_in_the_place_of_a_file_is_not_opened(tmp_path):
 
 def test_every_stub_is_known_as_one_and_no_reference_is():
     """The stubs of the notebooks, and their solutions."""
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+    for path in find_notebooks(NOTEBOOKS):
         own = read(path)
         for index, id in exercise_cells(own):
             assert is_stub(ast.parse(own.cells[index].source).body[-1]), id
