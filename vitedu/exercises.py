@@ -130,6 +130,7 @@ def _exercise(where: str, entry: dict) -> Exercise:
 
 EXERCISES: tuple[Exercise, ...] = load()
 BY_ID: dict[str, Exercise] = {exercise.id: exercise for exercise in EXERCISES}
+STEMS = tuple(dict.fromkeys(exercise.stem for exercise in EXERCISES))  # in the order of reading
 
 
 def find(exercise_id: str) -> Exercise:
