@@ -1,74 +1,122 @@
-"""Run each section of a notebook after its set-up alone: ``python tests/alone.py NOTEBOOK``.
+"""Run each section of notebooks after its set-up alone: ``python tests/alone.py NOTEBOOK ...``.
 
-What stands before the first section runs once. Then each section runs in a fork of that process,
-solved, so none sees what another made. Without fork, as on Windows, one section runs.
+This process imports what the set-ups import. A fork of it runs the set-up of a notebook, which
+stands before its first section, and a fork of that each section, solved: none sees what another
+made. Where frameworks do not survive a fork, each notebook has a process and runs one section.
 """
 
+import ast
+import importlib
+import io
+import multiprocessing
 import os
-import re
 import sys
-import time
-import traceback
+import tempfile
+from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
+from nbformat import NotebookNode
 from traitlets.config import Config
 
+from vitedu.course import results
 from vitedu.course.notebooks import read, solve_notebook
 
-START = re.compile(r"(?m)^## (.+)")
+FORKS = sys.platform == "linux"
+PROCESSES: Any = multiprocessing.get_context("fork" if FORKS else "spawn")
+CONFIG = Config({"HistoryManager": {"enabled": False}})
 
 
-def parts(path: Path) -> dict[str, list[str]]:
-    """Give the code of a solved notebook by section; what stands before them is called ""."""
-    found: dict[str, list[str]] = {"": []}
+def shell() -> InteractiveShell:
+    """Give this process's shell, which renders no figure. It takes the place of ``__main__``."""
+    one = InteractiveShell.instance(config=CONFIG, colors="nocolor")
+    one.display_formatter.active_types = ["text/plain"]
+    return one
+
+
+def parts(path: Path) -> dict[str, list[NotebookNode]]:
+    """Give the code cells of a solved notebook by section; those before them are the set-up."""
+    found: dict[str, list[NotebookNode]] = {"set-up": []}
     for cell in solve_notebook(read(path)).cells:
-        if cell.cell_type == "markdown" and (heading := START.search(cell.source)):
-            found[heading[1]] = []
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            found[cell.source.splitlines()[0]] = []
         elif cell.cell_type == "code":
-            found[list(found)[-1]].append(cell.source)
+            found[next(reversed(found))].append(cell)
     return found
 
 
-def run(shell: InteractiveShell, sources: list[str]) -> int:
-    """Run cells as Jupyter does, up to the first error, and give the exit status."""
-    for source in sources:
-        try:
-            shell.run_cell(source, store_history=False).raise_error()
-        except Exception:  # the shell has shown it
-            print(f"in the cell that begins\n{source[:200]}", flush=True)
+def import_all(paths: list[Path]) -> None:
+    """Import what set-ups import, but for the student's own file, and what sections load late."""
+    sources = [cell.source for path in paths for cell in parts(path)["set-up"]]
+    for node in ast.parse("\n".join(map(shell().transform_cell, sources))).body:
+        is_import = isinstance(node, ast.Import | ast.ImportFrom)
+        if is_import and getattr(node, "module", "") != "my_vit":
+            exec(ast.unparse(node), {})
+    for name in ("ipywidgets", "torch._dynamo"):  # the second for the first step of an optimizer
+        importlib.import_module(name)
+
+
+def run(name: str, cells: list[NotebookNode]) -> int:
+    """Run cells as Jupyter does; print the seconds of CPU, or which cell failed and why."""
+    said = io.StringIO()
+    for cell in cells:
+        with redirect_stdout(said), redirect_stderr(said):
+            done = shell().run_cell(cell.source, store_history=False)
+        if not done.success:
+            print(f"FAILED: {name}, cell {cell.id!r}\n{said.getvalue()[-3000:]}", flush=True)
             return 1
+    print(f"{sum(os.times()[:4]):5.1f} s  {name}", flush=True)
     return 0
 
 
-def main(path: Path) -> int:
-    """Run all sections; print the seconds of each, and give how many failed."""
-    config = Config({"HistoryManager": {"enabled": False}})
-    shell = InteractiveShell.instance(config=config, colors="nocolor")
-    shell.display_formatter.active_types = ["text/plain"]  # no figure is rendered
-    setup, *sections = parts(path).items()
-    began, failed = time.perf_counter(), 0
-    if run(shell, setup[1]):
-        return 1
-    print(f"{time.perf_counter() - began:5.1f} s  set-up", flush=True)
-    if not hasattr(os, "fork"):
-        return run(shell, sections[0][1])
-    for heading, sources in sections:
-        began = time.perf_counter()
-        if not (child := os.fork()):
-            status = 1
-            try:
-                status = run(shell, sources)
-            except BaseException:
-                traceback.print_exc()
-            sys.stdout.flush()
-            os._exit(status)
-        wrong = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        failed += bool(wrong)
-        mark = f"   FAILED ({wrong})" if wrong else ""
-        print(f"{time.perf_counter() - began:5.1f} s  {heading}{mark}", flush=True)
+def leave(work: Callable[..., int], *words: Any) -> None:
+    """End this process with what a function gives."""
+    sys.exit(work(*words))
+
+
+def start(work: Callable[..., int], *words: Any) -> Any:
+    """Start a function in a process of its own, which ends with what it gives."""
+    process = PROCESSES.Process(target=leave, args=(work, *words))
+    process.start()
+    return process
+
+
+def fails_apart(work: Callable[..., int], *words: Any) -> bool:
+    """Run a function in a process of its own; tell whether it gave, raised or left a fault."""
+    process = start(work, *words)
+    process.join()
+    return process.exitcode != 0
+
+
+def run_notebooks(paths: list[Path]) -> int:
+    """Run one notebook after the other; give how many went wrong."""
+    return sum(fails_apart(run_notebook, path) for path in paths)
+
+
+def run_notebook(path: Path) -> int:
+    """Run the set-up and the sections in a folder of their own; give how much went wrong."""
+    setup, *sections = ((f"{path.stem}, {name}", cells) for name, cells in parts(path).items())
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        os.environ["VITEDU_HOME"] = str(Path(folder, "store"))
+        if run(*setup):
+            return 1
+        failed = sum(fails_apart(run, *each) for each in sections) if FORKS else run(*sections[0])
+        left = {name: each["status"] for name, each in results.load().items()}
+    for name, status in left.items():
+        if status != "passed":
+            print(f"FAILED: {path.stem}, {name} is {status}", flush=True)
+            failed += 1
     return failed
 
 
 if __name__ == "__main__":
-    raise SystemExit(min(main(Path(sys.argv[1])), 100))
+    PATHS = [Path(word).resolve() for word in sys.argv[1:]]
+    if FORKS:
+        import_all(PATHS)
+    LANES = [start(run_notebooks, PATHS[k::2]) for k in range(2)]  # two at a time
+    for lane in LANES:
+        lane.join()
+    print(f"{sum(os.times()[:4]):5.1f} s  in all")
+    sys.exit(sum(lane.exitcode != 0 for lane in LANES))

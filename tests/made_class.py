@@ -88,7 +88,7 @@ def extract(submission):
             raise RuntimeError("the extraction broke")
         exercise, _, words = line.partition(": ")
         answers[exercise] = Answer(exercise, words)
-    notebooks = {find(exercise).notebook for exercise in answers}
+    notebooks = {find(exercise).stem for exercise in answers}
     return SimpleNamespace(answers=answers, problems={}, flags=[], notebooks=notebooks)
 
 

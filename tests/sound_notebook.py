@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from vitedu.course import colab
 from vitedu.course.notebooks import NBVAL_TAG
 from vitedu.course.references import reference_source
-from vitedu.exercises import Exercise, in_notebook
+from vitedu.exercises import Exercise, in_file
 
 IMPORTS = """import torch
 from torch import nn
@@ -18,7 +18,7 @@ from vitedu import check"""
 
 
 def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.NotebookNode:
-    """Build a notebook of the course with nothing in it but its exercises."""
+    """Build a file of the course, named by its stem, with nothing in it but its exercises."""
     about, install = colab.cell_sources(name).values()
     cells = [
         new_markdown_cell(f"# {name}", id="title"),
@@ -26,7 +26,7 @@ def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.Notebook
         new_code_cell(install, id="install", metadata=deepcopy(colab.FOLDED)),
         new_code_cell(imports, id="imports"),
     ]
-    for exercise in in_notebook(name):
+    for exercise in in_file(name):
         stub = new_code_cell(stub_source(exercise), id=f"{exercise.id[:50]}-stub")
         stub.metadata["vitedu"] = {"exercise": exercise.id}
         named = f', "{exercise.id}"' if exercise.kind == "value" else ""

@@ -16,7 +16,7 @@ import urllib.request
 import nbformat
 import pytest
 from nbformat.sign import NotebookNotary
-from test_notebooks import NAMES, NOTEBOOKS, RAN
+from test_notebooks import FILES, NOTEBOOKS, RAN
 
 from vitedu.course import results
 from vitedu.course.site import run_solved
@@ -520,7 +520,7 @@ def test_notebook_with_its_outputs_fits(patches, theme, width):
 @pytest.fixture
 def ran(home, name):
     """Write a solved notebook with its outputs beside the students', trusted; give its name."""
-    notebook = run_solved(NOTEBOOKS / f"{name}.ipynb", RAN)
+    notebook = run_solved(FILES[name], RAN)
     nbformat.write(notebook, home / "notebooks" / f"{name}_ran.ipynb")
     with NotebookNotary(data_dir=str(home / ".local/share/jupyter")) as notary:
         notary.sign(notebook)
@@ -536,7 +536,7 @@ def unreadable(lab):
     return [node["html"][:200] for violation in found for node in violation["nodes"]]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FILES)
 def test_solved_notebook_fits_and_can_be_read(browser, server, ran, name):
     """The same for all notebooks with outputs; and every text stands out from its ground."""
     lab, found = Lab(browser, server), {}

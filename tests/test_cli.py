@@ -13,7 +13,7 @@ from sound_notebook import build
 from vitedu.__main__ import build_parser, main
 from vitedu.commands.students import JSON_HELP
 from vitedu.course import results, tour
-from vitedu.exercises import EXERCISES, find, in_notebook
+from vitedu.exercises import EXERCISES, find, in_file, in_notebook
 
 COMMANDS = next(
     action.choices
@@ -71,14 +71,15 @@ def test_mistakes_of_the_caller_are_one_line(words, said, capsys):
 
 
 def test_list_shows_the_syllabus(capsys):
-    """Each exercise in a line: number, id, points, minutes, title; with a name, one notebook's."""
+    """Each exercise in a line below the name of its file; with a name, one notebook's two."""
     assert main(["list"]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     for e in EXERCISES:
         assert f"{e.number} {e.id} {e.points} points {e.minutes} min {e.title}" in lines
     assert main(["list", "attention"]) == 0
     out = capsys.readouterr().out
-    assert "02_attention" in out and "patchify" not in out
+    heads = [line.split()[0] for line in out.splitlines() if line[0] != " "]
+    assert heads == ["02_attention", "02_attention_more"] and "patchify" not in out
 
 
 def test_hint_goes_on_where_the_last_one_stopped(capsys):
@@ -254,21 +255,21 @@ def test_check_judges_a_notebook_and_touches_nothing(tmp_path, store, capsys):
     notebook = answered(
         ("patchify", "def patchify(images, patch_size):\n    return images"),
         ("tokens_at_224", "tokens_at_224 = 197"),
-        ("unpatchify", "def unpatchify(:"),
+        ("PatchEmbed", "class PatchEmbed(:"),
     )
     path.write_text(given := json.dumps(notebook))
     assert main(["check", str(path), "--json"]) == 1
     found = read_json(capsys)
-    assert list(found) == [e.id for e in EXERCISES if e.notebook == "01_patches"]
+    assert list(found) == [e.id for e in in_file("01_patches")]
     assert {found[name]["status"] for name in found} == {"passed", "failed", "not_checked"}
     assert found["tokens_at_224"]["points"] == 1 and found["patchify"]["mistakes"]
     assert main(["check", str(path)]) == 1
     lines = capsys.readouterr().out.splitlines()
     rows = {line.split()[1]: line for line in lines if re.match(r"\d\.\d", line)}
-    assert list(rows) == [e.id for e in EXERCISES if e.notebook == "01_patches"]
+    assert list(rows) == [e.id for e in in_file("01_patches")]
     assert rows["tokens_at_224"].endswith("1/1  passed")
     assert rows["patchify"].endswith("failed")
-    assert rows["unpatchify"].endswith("not checked")
+    assert rows["PatchEmbed"].endswith("not checked")
     assert any("SyntaxError" in line for line in lines)
     assert path.read_text() == given
     assert not store.exists()

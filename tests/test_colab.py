@@ -25,6 +25,7 @@ from vitedu import __version__
 from vitedu.__main__ import main
 from vitedu.course import colab, environments
 from vitedu.course.notebooks import find_notebooks, read
+from vitedu.exercises import MORE, STEMS
 
 NOTEBOOKS = find_notebooks(ROOT / "notebooks")
 COLAB = os.environ.get("VITEDU_COLAB_PYTHON")  # `make colab` sets it
@@ -200,21 +201,11 @@ def test_problems_name_a_cell_that_is_missing_or_late(name, place):
     assert f"cell '{name}': {place}" in " ".join(colab.find_problems(notebook, "01_patches"))
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_has_badge_and_cell(path):
-    """They are as this version and address would have them; the badge opens this notebook."""
-    notebook = read(path)
-    assert list(colab.find_problems(notebook, path.stem)) == []
-    about = next(cell.source for cell in notebook.cells if cell.get("id") == "colab")
-    assert about.startswith(f"[![Open in Colab]({colab.BADGE})]({colab.address(path.stem)})")
-    assert "\n" not in about  # what else there is to say stands in the README
-
-
 def test_readme_opens_the_notebooks_of_this_version():
-    """All of them, with the address and the tag that they have, at the place that they link."""
+    """The cores, with the address and the tag that they have, at the place that they link."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     addresses = re.findall(r"https://colab\.research\.google\.com/github/[^\s)]+", readme)
-    assert addresses == [colab.address(path.stem) for path in NOTEBOOKS]
+    assert addresses == [colab.address(name) for name in STEMS if not name.endswith(MORE)]
     links = colab.cell_sources("01_patches")["colab"]
     assert "README.md#colab" in links and '<a id="colab"></a>' in readme
 

@@ -5,7 +5,7 @@ import pytest
 
 from vitedu.course.core import core_table, find_problems, measure
 from vitedu.course.stub_text import check_lines
-from vitedu.exercises import find, in_notebook
+from vitedu.exercises import find, in_file
 
 
 def notebook(*cells, **metadata):
@@ -22,32 +22,28 @@ def notebook(*cells, **metadata):
     return v4.new_notebook(cells=made, metadata={"vitedu": metadata})
 
 
-CORE = [f"@{exercise.id}" for exercise in in_notebook("01_patches") if exercise.core]
+CORE = [f"@{exercise.id}" for exercise in in_file("01_patches")]
 
 
-def test_counts_are_those_of_the_cells_above_more():
+def test_cells_are_counted():
     """Words without folded answers, open lines without checks, guesses, figures, minutes."""
     book = notebook(
         "one two three <details><summary>Answers</summary>four five</details>",
         "%my_guess = None  # a number\n\nplots.show_pipeline(image)",
         "@patchify",
-        "# More",
-        "%plots.show_tiny_cut()",
-        "@unpatchify",
         run_minutes=2,
     )
-    core = measure(book, "01_patches")
+    core = measure(book)
     assert (core.cells, core.words, core.lines) == (4, 3, 2)
     assert (core.predictions, core.figures, core.exercises) == (1, 1, ("patchify",))
     assert core.minutes == pytest.approx(3 / 120 + 1.3 * find("patchify").minutes + 1 + 1 + 2)
-    assert "the whole" not in core_table({"01_patches": book})
-    assert "the whole" in core_table({"01_patches": notebook("text")})
+    assert core_table({"01_patches": book}).splitlines()[1].split()[1:4] == ["4", "3", "2"]
 
 
 def test_a_core_in_its_budget_has_no_problem():
-    """The exercises of the syllabus in its order; what stands below does not count."""
-    below = ["# More", "word " * 5000, *["%my_x = None"] * 30, "@unpatchify"]
-    assert list(find_problems(notebook("text", *CORE, *below), "01_patches")) == []
+    """Neither has a notebook of the second shelf, whatever it holds."""
+    assert list(find_problems(notebook("text", *CORE), "01_patches")) == []
+    assert list(find_problems(notebook("# More", "word " * 9000), "01_patches_more")) == []
 
 
 @pytest.mark.parametrize(
@@ -58,15 +54,10 @@ def test_a_core_in_its_budget_has_no_problem():
         (["%my_x = None"] * 7, "7 predictions, at most 6"),
         (["text"] * 90, "cells, at most 85"),
         (["%plots.show_pipeline(image)"] * 60, "minutes, at most 90"),
-        (["@unpatchify"], "has the exercises unpatchify, patchify"),
+        (["# More\n\ntext"], "move what stands below to more/01_patches_more.ipynb"),
     ],
 )
 def test_what_does_not_fit_is_named(cells, words):
     """One sentence with the number and the budget."""
-    problems = list(find_problems(notebook(*cells, *CORE, "# More"), "01_patches"))
+    problems = list(find_problems(notebook(*cells, *CORE), "01_patches"))
     assert any(words in problem for problem in problems)
-
-
-def test_a_notebook_without_more_has_no_budget():
-    """As those that nobody has shortened yet."""
-    assert list(find_problems(notebook("word " * 9000), "01_patches")) == []

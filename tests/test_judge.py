@@ -17,7 +17,7 @@ from vitedu.checks.errors import RaisedError
 from vitedu.checks.mistakes import apply_edits, bare_source
 from vitedu.checks.observation import Observation
 from vitedu.checks.values import ValueChecker
-from vitedu.course.notebooks import exercise_cells, read
+from vitedu.course.notebooks import exercise_cells, read, shelf_path
 from vitedu.course.references import defined_names, module_source, reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.limits import MB, Limits
@@ -142,8 +142,8 @@ def test_remarks_are_those_of_the_notebook(box, exercise):
 def test_stubs_of_the_notebooks_are_not_attempted(box):
     """A cell that was left as it was has no points and says why, and so has one without code."""
     stubs = {}
-    for name in {exercises.find(exercise).notebook for exercise in OF_EVERY_KIND}:
-        notebook = read(NOTEBOOKS / f"{name}.ipynb")
+    for name in {exercises.find(exercise).stem for exercise in OF_EVERY_KIND}:
+        notebook = read(NOTEBOOKS / shelf_path(f"{name}.ipynb"))
         stubs |= {id: notebook.cells[index].source for index, id in exercise_cells(notebook)}
     cells = [(exercise, stubs[exercise]) for exercise in OF_EVERY_KIND]
     cells += [("gelu", "# nothing yet\n\n"), ("softmax", "def softmax(x, dim=-1):\n    ...")]

@@ -10,14 +10,15 @@ from sound_notebook import build
 
 from vitedu.course import references
 from vitedu.course.lint import lint, missing_notebooks
-from vitedu.exercises import EXERCISES
+from vitedu.course.notebooks import shelf_path
+from vitedu.exercises import STEMS
 
 ROOT = Path(__file__).parents[1]
-NOTEBOOKS = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
 
 
 def problems_of(notebook, folder, name="01_patches", **options):
-    path = folder / f"{name}.ipynb"
+    path = folder / shelf_path(f"{name}.ipynb")
+    path.parent.mkdir(exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         json.dump(notebook, file)
     return lint(path, **options)
@@ -70,7 +71,7 @@ def store(name, output):
 
 def swap(notebook):
     first, second = (
-        notebook.cells.index(cell(notebook, name)) for name in ("patchify-stub", "unpatchify-stub")
+        notebook.cells.index(cell(notebook, name)) for name in ("patchify-stub", "PatchEmbed-stub")
     )
     for offset in (0, 1):
         a, b = first + offset, second + offset
@@ -159,6 +160,10 @@ FAULTS = {
     ),
     "shared-id": (share_an_id, "cell 'title': 2 cells have this id"),
     "no-id": (lose_an_id, "cell None: 1 cells have this id"),
+    "long": (
+        lambda notebook: notebook.cells.append(new_code_cell("x = 1\n\n" * 26, id="new")),
+        "cell 'new': has 26 lines of given code, at most 25 stay open",
+    ),
     "invalid": (invalid_field, "not valid nbformat"),
 }
 
@@ -169,11 +174,21 @@ def test_lint_finds_nothing_in_a_sound_notebook(tmp_path):
 
 
 def test_lint_follows_anchors(tmp_path):
-    """A link to a heading is sound, in the same notebook and in another one."""
+    """A link to a heading is sound, in the same notebook and in another one, on either shelf."""
     notebook = build()
     words = "[here](#1-·-The-`end`), [there](01_patches.ipynb#01_patches)\n\n## 1 · The **end**"
     notebook.cells.append(new_markdown_cell(words.replace("`", ""), id="new"))
     assert problems_of(notebook, tmp_path) == []
+
+    more, name = build("01_patches_more"), "01_patches_more"
+    back = new_markdown_cell("[back](../01_patches.ipynb#1-·-The-end)", id="new")
+    more.cells.append(back)
+    notebook.cells[-1].source += f"\n\n[more](more/{name}.ipynb#{name})"
+    assert problems_of(more, tmp_path, name) == problems_of(notebook, tmp_path) == []
+    back.source = back.source.replace("end", "start")
+    assert "../01_patches.ipynb#1-·-The-start, but no" in " ".join(
+        problems_of(more, tmp_path, name)
+    )
 
 
 @pytest.mark.slow
@@ -253,12 +268,12 @@ def test_lint_refuses_what_is_no_notebook(tmp_path):
 
 def test_missing_notebooks_names_each(tmp_path):
     """A folder without notebooks lacks all of the syllabus."""
-    assert len(missing_notebooks(tmp_path)) == len(NOTEBOOKS)
+    assert len(missing_notebooks(tmp_path)) == len(STEMS) == 18
     assert missing_notebooks(ROOT / "notebooks") == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", STEMS)
 def test_notebooks_of_the_course_are_sound(name):
     """No problem in any committed notebook."""
-    assert lint(ROOT / "notebooks" / f"{name}.ipynb") == []
+    assert lint(ROOT / "notebooks" / shelf_path(f"{name}.ipynb")) == []

@@ -17,13 +17,13 @@ import nbformat
 import pytest
 from conftest import NO_GRAMMARS
 from facts import FACTS
-from nbformat.v4 import new_code_cell, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from sound_notebook import build, stub_source
 
 from vitedu.course import environments, notebooks, results
-from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, find_notebooks, read
+from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, find_notebooks, read, shelf_path
 from vitedu.course.references import reference_source, solution_source
-from vitedu.exercises import EXERCISES, find, in_notebook
+from vitedu.exercises import EXERCISES, MORE, STEMS, find, in_file
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -31,7 +31,7 @@ NOTEBOOKS = ROOT / "notebooks"
 # left them, or, in a profile that the user names, `make site`. What is not there they run.
 TESTED = ROOT / "build" / "tested"
 RAN = TESTED.with_name("runs") if os.environ.get("VITEDU_PROFILE") else TESTED
-NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+FILES = {stem: NOTEBOOKS / shelf_path(f"{stem}.ipynb") for stem in STEMS}
 VARIANTS = {"student": "not_attempted", "solved": "passed"}
 
 # Loaded by every Python that the run starts: nothing but this machine can be reached.
@@ -96,25 +96,31 @@ def variables(home: Path) -> dict:
     }
 
 
-def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outcome:
-    """Run one notebook under nbval, offline; a warning is an error."""
-    profile = home / ".ipython" / "profile_default"
-    profile.mkdir(parents=True)
-    if not figures:
-        (profile / "ipython_kernel_config.py").write_text(AS_TEXT)
-    environment = variables(home) | {
+def environment(home: Path, shared: Path) -> dict:
+    """Give that of an offline run in which a warning is an error."""
+    return variables(home) | {
         # its list of fonts is built once, not for each run
         "MPLCONFIGDIR": str(shared / "matplotlib"),
         "PYTHONPATH": os.pathsep.join([str(shared / "offline"), str(ROOT)]),
         "PYTHONWARNINGS": "error::UserWarning,error::FutureWarning,error::RuntimeWarning",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # nbval alone, below
     }
+
+
+def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outcome:
+    """Run one notebook under nbval, offline; a warning is an error."""
+    profile = home / ".ipython" / "profile_default"
+    profile.mkdir(parents=True)
+    if not figures:
+        (profile / "ipython_kernel_config.py").write_text(AS_TEXT)
     # -x: the cells after the first that fails would fail for its sake
     command = [sys.executable, "-m", "pytest", "-p", "nbval.plugin", "-p", "keep"]
     command += ["-p", "no:cacheprovider"]
     command += ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=300", "-q", "-x"]
     command += ["-c", str(shared / "pytest.ini"), "--rootdir", str(path.parent), str(path)]
-    done = subprocess.run(command, env=environment, cwd=path.parent, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=environment(home, shared), cwd=path.parent, capture_output=True, text=True
+    )
     # nbval colours even what nobody sees
     text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
     return Outcome(done.returncode, text, results.load(home / "store"))
@@ -147,7 +153,7 @@ def shared(tmp_path_factory):
 @pytest.fixture
 def outcome(tmp_path, shared, name, variant):
     """Run one variant of one notebook in a folder of its own, where it may write beside itself."""
-    notebook = read(NOTEBOOKS / f"{name}.ipynb")
+    notebook = read(FILES[name])
     if variant == "solved":
         notebook = notebooks.solve_notebook(notebook)
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
@@ -156,8 +162,8 @@ def outcome(tmp_path, shared, name, variant):
     if variant == "solved":
         again = [source for source in reversed(sources) if not LONG.search(source)]
         notebook.cells.append(new_code_cell(AGAIN.format(sources=again)))
-    path = tmp_path / "notebook" / f"{name}.ipynb"
-    path.parent.mkdir()
+    path = tmp_path / "notebook" / shelf_path(f"{name}.ipynb")
+    path.parent.mkdir(parents=True)
     nbformat.write(notebook, path)
     # both variants draw the same figures with the same code: their rendering is tried once
     outcome = nbval(path, tmp_path / "home", shared, figures=variant == "solved")
@@ -168,24 +174,41 @@ def outcome(tmp_path, shared, name, variant):
 
 def keep(ran, name):
     """Leave a notebook with its outputs for the browser, without the cells that were added here."""
-    ran.cells = ran.cells[: len(read(NOTEBOOKS / f"{name}.ipynb").cells)]
+    ran.cells = ran.cells[: len(read(FILES[name]).cells)]
     ran.metadata["vitedu_profile"] = "quick"
     TESTED.mkdir(parents=True, exist_ok=True)
     nbformat.write(ran, TESTED / f"{name}.ipynb")
+
+
+def run_alone(paths, folder, shared):
+    """Run the sections of notebooks, each after the set-up alone."""
+    command = [sys.executable, str(Path(__file__).with_name("alone.py")), *map(str, paths)]
+    both = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.run(command, env=environment(folder, shared), **both)
+
+
+@pytest.mark.notebook
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_each_section_of_more_runs_after_the_setup_alone(tmp_path, shared):
+    """After a restart a reader runs the set-up and goes on in any section."""
+    paths = [path for name, path in FILES.items() if name.endswith(MORE)]
+    done = run_alone(paths, tmp_path, shared)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.notebook
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STEMS)
 def test_notebook_runs_and_every_check_agrees(outcome, variant, name):
     """Every cell runs, stored outputs hold, and each exercise has the state of its variant.
 
     After a full run of the solved variant all short cells run again, in the opposite order.
     """
     assert outcome.returncode == 0, f"{name}, {variant} variant\n{outcome.text[-6000:]}"
-    states = {e.id: outcome.entries.get(e.id, {}).get("status") for e in in_notebook(name)}
+    states = {e.id: outcome.entries.get(e.id, {}).get("status") for e in in_file(name)}
     assert states == dict.fromkeys(states, VARIANTS[variant])
 
 
@@ -199,8 +222,10 @@ def test_lines_of_the_readme_pass_in_the_environment_of_requirements(tmp_path):
     lines = re.findall("`python (-m pytest .+?)`", (ROOT / "README.md").read_text("utf-8"))
     assert len(lines) == 2 and "--nbval-lax notebooks/01_patches.ipynb" in lines[1]
     for line in lines:
-        command, environment = [python, *line.split()], variables(tmp_path)
-        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+        command = [python, *line.split()]
+        done = subprocess.run(
+            command, env=variables(tmp_path), cwd=ROOT, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -238,12 +263,24 @@ def test_nbval_fails_for_a_warning_the_network_and_a_changed_output(tmp_path, sh
         assert expected in outcome.text, fault
 
 
+@pytest.mark.slow
+def test_section_that_needs_another_is_named(tmp_path, shared):
+    """None sees what another made; where nothing forks, the first one runs."""
+    cells = [new_code_cell("import math"), new_markdown_cell("## One"), new_code_cell("one = 1")]
+    cells += [new_markdown_cell("## Two"), new_code_cell("one + math.pi", id="two")]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "small.ipynb")
+    done = run_alone([tmp_path / "small.ipynb"], tmp_path, shared)
+    fault = "FAILED: small, ## Two, cell 'two'" in done.stdout and "NameError" in done.stdout
+    forks = sys.platform == "linux"
+    assert (fault, done.returncode) == (forks, int(forks)), done.stdout
+
+
 def test_long_helpers_are_folded_wherever_a_notebook_is_read():
     """A tagged cell is folded in Lab and in Colab; tests/test_site.py looks at the pages."""
     folded = [
         cell
-        for name in NAMES
-        for cell in read(NOTEBOOKS / f"{name}.ipynb").cells
+        for path in FILES.values()
+        for cell in read(path).cells
         if "hide-input" in cell.metadata.get("tags", ())
     ]
     assert folded
@@ -254,7 +291,7 @@ def test_long_helpers_are_folded_wherever_a_notebook_is_read():
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
 def test_heading_of_an_exercise_says_its_minutes_and_difficulty(exercise):
     """A notebook says what the syllabus says; difficulty has one form, ●○○ to ●●●."""
-    notebook = read(NOTEBOOKS / f"{exercise.notebook}.ipynb")
+    notebook = read(FILES[exercise.stem])
     start = f"### Exercise {exercise.number} · `{exercise.id}` ({exercise.minutes} minutes, "
     text = "\n".join(cell.source for cell in notebook.cells)
     headings = re.findall(re.escape(start) + r"difficulty (.*)\)", text)
@@ -283,7 +320,7 @@ def test_solved_replaces_every_stub_and_nothing_else():
     result = notebooks.solve_notebook(notebook)
     assert json.dumps(notebook) == before
     stubs = dict(exercise_cells(notebook))
-    assert len(stubs) == len(in_notebook("01_patches"))
+    assert len(stubs) == len(in_file("01_patches"))
     for index, (old, new) in enumerate(zip(notebook.cells, result.cells, strict=True)):
         if index in stubs:
             assert old.source == stub_source(find(stubs[index]))

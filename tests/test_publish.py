@@ -151,7 +151,7 @@ def test_overrides_are_read_on_every_grading(folder, out, capsys):
     """From the output folder, into every table and page, and shown as a person's."""
     main_grade(folder, out, parts=made_parts(), **CHOICES)
     path = out / "overrides.csv"
-    path.write_text("student;exercise;points;reason\nanna;1.2;4;explained it orally\n")
+    path.write_text("student;exercise;points;reason\nanna;1.5;4;explained it orally\n")
     for _ in range(2):
         main_grade(folder, out, parts=made_parts(), **CHOICES)
         assert f"1 exercise decided by {path}." in capsys.readouterr().out
@@ -161,7 +161,7 @@ def test_overrides_are_read_on_every_grading(folder, out, capsys):
     assert row["decided_by"] == "overrides.csv (by machine: 1.5 points)"
     page = (out / "feedback" / f"{safe_name('anna')}.html").read_text()
     assert "Your instructor decided about these points: explained it orally" in page
-    path.write_text("student,exercise,points,reason\nanna,1.2,9,x\n")
+    path.write_text("student,exercise,points,reason\nanna,1.5,9,x\n")
     with pytest.raises(ValueError, match="line 2: points must be a number from 0 to 4"):
         main_grade(folder, out, parts=made_parts(), **CHOICES)
 

@@ -18,6 +18,7 @@ from PIL import Image
 
 import vitedu
 from vitedu.__main__ import build_parser
+from vitedu.course.notebooks import find_notebooks
 from vitedu.exercises import EXERCISES
 from vitedu.pretrained.reading import shipped_models
 
@@ -246,7 +247,7 @@ def test_papers_have_one_author_and_a_year_that_fits():
     """In notebooks and docstrings: ``Author et al. 2020 (arXiv 2010.11929)``."""
     words = r"([A-Z][\w'-]+)(?: et al\.| and [A-Z][\w'-]+)+ (20\d\d)[^()\[\]\d]*[(\[]{1,2}arXiv "
     authors = defaultdict(set)
-    for file in [*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("vitedu/**/*.py")]:
+    for file in [*find_notebooks(ROOT / "notebooks"), *ROOT.glob("vitedu/**/*.py")]:
         text = file.read_text("utf-8")
         if file.suffix == ".ipynb":
             text = "\n".join(cell.source for cell in nbformat.reads(text, 4).cells)

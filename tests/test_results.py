@@ -236,7 +236,7 @@ def next_of(notebook=None):
 
 
 def test_next_comes_the_core_from_this_notebook_on_and_then_the_rest():
-    """The core of the notebook, of later ones, of earlier ones; then what is no core."""
+    """What this file has left, the core of later ones, of earlier ones; then what is no core."""
 
     def solve(chosen):
         for exercise in chosen:
@@ -244,13 +244,14 @@ def test_next_comes_the_core_from_this_notebook_on_and_then_the_rest():
 
     assert next_of() == "next: 1.1 patchify (core, 15 min)"
     assert next_of("02_attention").startswith("next: 2.1 softmax (core, ")
+    assert next_of("01_patches_more") == "next: 1.5 unpatchify (more, 10 min)"
     results.record(report())
     assert next_of("01_patches") == next_of() != "next: 1.1 patchify (core, 15 min)"
     solve(exercise for exercise in EXERCISES if exercise.core and "9." not in exercise.number)
     assert next_of("01_patches").startswith("next: 9.1 interpolate_positions (core, ")
     solve(exercise for exercise in EXERCISES if exercise.core)
-    assert next_of() == "next: 1.5 unpatchify (10 min)"
-    assert next_of("patches") == next_of() and next_of("09_transfer").startswith("next: 9.1 ")
+    assert next_of() == "next: 1.5 unpatchify (more, 10 min)"
+    assert next_of("patches") == next_of() and next_of("09_transfer").startswith("next: 9.4 ")
     solve(exercise for exercise in EXERCISES if exercise.notebook == "09_transfer")
     assert next_of("09_transfer") == next_of()
     solve(EXERCISES)

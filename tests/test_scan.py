@@ -13,7 +13,7 @@ import pytest
 from proof.bank import right_answers
 from run_answer import written_answer
 
-from vitedu.course.notebooks import exercise_cells, read
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read
 from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer
@@ -208,7 +208,7 @@ def test_two_students_are_enough_for_a_pair_and_the_same_reference_is_none():
 def test_untouched_stubs_are_no_copies():
     """Everybody has them."""
     stubs = {}
-    for path in (Path(__file__).parents[1] / "notebooks").rglob("*.ipynb"):
+    for path in find_notebooks(Path(__file__).parents[1] / "notebooks"):
         notebook = read(path)
         for index, id in exercise_cells(notebook):
             stubs[id] = Answer(id, notebook.cells[index].source)

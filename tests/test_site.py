@@ -12,21 +12,26 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import nbformat
 import pytest
 from nbformat import v4
-from test_notebooks import NAMES, NOTEBOOKS, RAN
+from test_notebooks import FILES, NOTEBOOKS, RAN
 
 from vitedu.course import site, tour
 from vitedu.course.notebooks import exercise_cells, read, solve_notebook
-from vitedu.exercises import find
+from vitedu.exercises import MORE, find
 from vitedu.plots.style import figure
 
+CORES = [name for name in FILES if not name.endswith(MORE)]
 PATCHES = read(NOTEBOOKS / "01_patches.ipynb")
 STUB = PATCHES.cells[next(i for i, name in exercise_cells(PATCHES) if name == "patchify")]
 SECRET = "images.reshape("  # of the reference of patchify, and of no notebook
 STILL = '<div id="explorer-1"><img src="data:image/png;base64,AA==" alt="patch 5 of 196"></div>'
-TITLE = "# 01 · First\n\nSee [the cut](#1--cut) and [the next](02_attention.ipynb)."
+TITLE = "# 01 · First\n\nSee [the cut](#1-·-Cut) and [the next](02_attention.ipynb)."
+LINK = "See [half](more/01_patches_more.ipynb#Second-half) and [it](01_patches.ipynb#1-·-Cut)."
 QUESTION = "### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"
 HEADING = "### Exercise 1.1 · `patchify` (15 minutes, difficulty ●●●)"
-WEEK = "# Week\n\n[01](../notebooks/01_patches.ipynb), [that](GRADING.md) and [this](../README.md)."
+WEEK = """# Week
+
+[01](../notebooks/01_patches.ipynb), [more](../notebooks/more/01_patches_more.ipynb),
+[that](GRADING.md) and [this](../README.md)."""
 FIRST = [
     v4.new_markdown_cell(TITLE),
     v4.new_markdown_cell("## 1 · Cut\n\nThe loss is $\\frac{1}{n}$:\n\n$$x^2$$"),
@@ -37,7 +42,11 @@ FIRST = [
     v4.new_code_cell("long_helper = 1", metadata={"tags": ["hide-input"]}),
     v4.new_markdown_cell(QUESTION),
 ]
-SECOND = [v4.new_markdown_cell("# 02 · Second\n\nBack to [its section](01_patches.ipynb#1--cut).")]
+BACK = "Back to [its section](../01_patches.ipynb#1-·-Cut) and [words](../words.md)."
+OTHERS = {
+    "more/01_patches_more": [v4.new_markdown_cell(f"# 01 · More\n\n{BACK}\n\n## Second half")],
+    "02_attention": [v4.new_markdown_cell(f"# 02 · Second\n\n{LINK}")],
+}
 
 
 def picture():
@@ -50,11 +59,12 @@ def picture():
 
 @pytest.fixture
 def course(tmp_path):
-    """Give a course of two notebooks, and the runs of its solved variant."""
+    """Give a course of three notebooks, and the runs of its solved variant."""
     folder, runs = tmp_path / "notebooks", tmp_path / "runs"
-    folder.mkdir()
+    (folder / "more").mkdir(parents=True)
     runs.mkdir()
-    for name, cells in {"01_patches": FIRST, "02_attention": SECOND}.items():
+    (folder / "words.md").write_text("# Words")
+    for name, cells in {"01_patches": FIRST, **OTHERS}.items():
         student = v4.new_notebook(cells=cells, metadata=PATCHES.metadata)
         nbformat.write(student, folder / f"{name}.ipynb")
         ran = solve_notebook(student)
@@ -64,7 +74,7 @@ def course(tmp_path):
             wordless = v4.new_output("display_data", {**picture().data, "text/plain": "Curves."})
             ran.cells[4].outputs = [wordless, picture()]
             ran.cells[5].outputs = [v4.new_output("display_data", still)]
-        nbformat.write(ran, runs / f"{name}.ipynb")
+        nbformat.write(ran, runs / f"{name.removeprefix('more/')}.ipynb")
     (tmp_path / ".github").mkdir()
     (tmp_path / ".github" / "FIRST_WEEK.md").write_text(WEEK)
     return folder, runs
@@ -117,7 +127,7 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
     for _ in range(2):
         assert site.run_solved(path, runs).metadata["vitedu_profile"] == "laptop"
     assert len(ran) == 1
-    path.write_text(path.read_text().replace("Back to", "Go back to"))
+    path.write_text(path.read_text().replace("See [half", "Look at [half"))
     site.run_solved(path, runs)
     assert ran == [runs / "results"] * 2
     tour.tour(path, runs)  # runs it in any case, and what it leaves is taken
@@ -134,10 +144,10 @@ def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):
         site.run_solved(folder / "01_patches.ipynb", tmp_path / "none")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CORES)
 def test_notebook_holds_six_questions_with_folded_answers(name):
     """They become a page of their own."""
-    texts = [cell.source for cell in read(NOTEBOOKS / f"{name}.ipynb").cells]
+    texts = [cell.source for cell in read(FILES[name]).cells]
     (text,) = (match[1] for source in texts if (match := site.SELF_TEST.search(source)))
     asked, folded = text.split("<details>", 1)
     if not re.search(r"(?m)^1\. ", asked):
@@ -185,7 +195,8 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     pytest.importorskip("sphinx")
     status, output, pages = build(*course, tmp_path / "out")
     assert status == 0, output
-    assert set(pages) >= {"index", "01_patches", "01_patches_questions", "02_attention", "search"}
+    own = {"01_patches", "01_patches_more", "02_attention", "01_patches_questions"}
+    assert set(pages) >= {"index", "words", "search", *own}
     first = pages["01_patches"]
     assert "NotImplementedError" in first and "reshape" not in first
     assert 'alt="Curves. Figure: Loss of the run."' in first and 'alt="patch 5 of 196"' in first
@@ -193,13 +204,18 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     assert re.search(r"(?s)<details.*?Show the code of this cell.*?long_helper.*?</details>", first)
     assert "<mfrac>" in first and '<math display="block"' in first
     front = pages["index"]
-    assert front.index("picture.png") < front.index("trained.png") < front.index("core, ")
+    assert front.index("picture.png") < front.index("trained.png")
+    more = front.rindex("01_patches_more.html")
+    assert front.index("trained.png") < more < front.rindex("02_attention.html")
     assert re.search(
         r'href="01_patches.html#exercise-1-1-patchify-[^"]*".*?</a> \(15 min\),', front
     )
     assert "1.2 a layer that makes tokens (10 min)" in front  # has no heading to lead to
     week = pages["FIRST_WEEK"]
-    assert 'href="01_patches.html"' in week and ", that and this." in week
+    assert 'href="01_patches_more.html"' in week and "that and this." in week
+    more = pages["01_patches_more"]
+    assert 'href="01_patches.html#cut"' in more and 'href="words.html"' in more
+    assert 'href="01_patches_more.html#second-half"' in pages["02_attention"]
     assert "<summary>1. Why?</summary>" in pages["01_patches_questions"]
     assert '"second":' in (tmp_path / "out/searchindex.js").read_text()
 
@@ -215,7 +231,7 @@ def test_folder_with_other_things_is_not_emptied(course, tmp_path):
     folder, runs = course
     with pytest.raises(ValueError, match="other things than pages"):
         pytest.importorskip("sphinx") and site.write_site(folder, folder, runs=runs)
-    assert len(list(folder.iterdir())) == 2
+    assert len(list(folder.iterdir())) == 4
 
 
 # --- in Chromium ----------------------------------------------------------------------------------
@@ -227,7 +243,7 @@ IN_CHROMIUM = [
     pytest.mark.skipif(not CHROMIUM, reason="needs Chromium; `make browser` runs it"),
 ]
 PICTURES = NOTEBOOKS.parent / "build" / "browser"
-PAGES = ("index", *NAMES, *(f"{name}_questions" for name in NAMES), "FIRST_WEEK", "search")
+PAGES = ("index", *FILES, *(f"{name}_questions" for name in CORES), "FIRST_WEEK", "search")
 # a voice of the reader's own computer: it notes what it is to say, and ends when the test says so
 SILENT = "delete window.speechSynthesis; delete Window.prototype.speechSynthesis"
 VOICE = """
@@ -309,7 +325,7 @@ class TestInChromium:
             problems.extend((v["id"], [node["html"][:200] for node in v["nodes"]]) for v in serious)
 
         look(rules={"color-contrast": {"enabled": False}})
-        code = () if name == NAMES[0] else (".highlight",)
+        code = () if name == CORES[0] else (".highlight",)
         for theme in ("light", "dark"):
             opened.emulate_media(color_scheme=theme)
             opened.wait_for_function(
@@ -390,7 +406,9 @@ class TestInChromium:
                 break
             opened.evaluate("finish()")
         texts = [text for _, text in opened.evaluate("said")][4:]
-        assert "All that stands under More" in texts[-1]  # the section's last paragraph
+        (section,) = (c.source for c in PATCHES.cells if c.source.startswith("## How this works"))
+        words = re.sub(r"[*`]", "", section.splitlines()[-1]).split()  # the last paragraph
+        assert texts[-1].split()[:3] == words[:3]
         assert not [text for text in texts if "report =" in text or "import" in text]  # no code
 
     @pytest.mark.parametrize(

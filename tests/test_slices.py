@@ -112,7 +112,7 @@ def graded(box, tmp_path, exercise, before, cell, after):
     """Hand a notebook in and have one exercise graded."""
     cells = [code(text) for text in [IMPORTS, *before]]
     cells += [code(cell, exercise), *(code(text) for text in after)]
-    path = tmp_path / f"{find(exercise).notebook}.ipynb"
+    path = tmp_path / f"{find(exercise).stem}.ipynb"
     path.write_text(notebook(cells), encoding="utf-8")
     extraction = extract(Submission("Anna", (path,)))
     return grade_answer(extraction.answers[exercise], 11, box, runs=1)

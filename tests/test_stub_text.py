@@ -9,29 +9,28 @@ import pytest
 
 from vitedu.course import references
 from vitedu.course.lint import lint
-from vitedu.course.notebooks import exercise_cells, is_compared, read
+from vitedu.course.notebooks import exercise_cells, is_compared, read, shelf_path
 from vitedu.course.stub_text import fix_notebook, stub_text
-from vitedu.exercises import EXERCISES, find
+from vitedu.exercises import STEMS, find, in_file
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STEMS)
 def test_a_sound_notebook_stays_as_it_is(name, tmp_path):
     """Not one byte changes where stubs and references agree."""
-    path = Path(shutil.copy(NOTEBOOKS / f"{name}.ipynb", tmp_path))
+    path = Path(shutil.copy(NOTEBOOKS / shelf_path(f"{name}.ipynb"), tmp_path))
     before = path.read_bytes()
     assert fix_notebook(path) == []
     assert path.read_bytes() == before
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STEMS)
 def test_checks_that_are_gone_are_written_again_and_edited_docstrings_stay(name, tmp_path):
     """One run brings every check cell back; of an author's own words lint says that they differ."""
     path = tmp_path / f"{name}.ipynb"
-    notebook = json.loads((NOTEBOOKS / path.name).read_text(encoding="utf-8"))
+    notebook = json.loads((NOTEBOOKS / shelf_path(path.name)).read_text(encoding="utf-8"))
     cells = []
     for cell in notebook["cells"]:
         text = "".join(cell["source"])
@@ -42,7 +41,7 @@ def test_checks_that_are_gone_are_written_again_and_edited_docstrings_stay(name,
         cells.append(cell)
     notebook["cells"] = cells
     path.write_text(json.dumps(notebook), encoding="utf-8")
-    own = [e for e in EXERCISES if e.notebook == name]
+    own = in_file(name)
     assert fix_notebook(path) == [f"wrote {e.id}" for e in own]
     about_stubs = [problem for problem in lint(path) if "stub" in problem or "check" in problem]
     documented = [e for e in own if e.kind != "value"]
@@ -80,10 +79,10 @@ def test_what_a_run_left_is_cleared(tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STEMS)
 def test_stub_of_a_package_without_notebooks_is_that_of_the_notebook(name):
     """But for the comments: what is open there is open here, and no more is given."""
-    notebook = read(NOTEBOOKS / f"{name}.ipynb")
+    notebook = read(NOTEBOOKS / shelf_path(f"{name}.ipynb"))
     for index, exercise in exercise_cells(notebook):
         own, shown = stub_text(find(exercise), "# TODO: a title"), notebook.cells[index].source
         assert own.count("# TODO: a title") == 1

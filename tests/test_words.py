@@ -128,11 +128,22 @@ def test_what_an_answer_may_use_follows_the_order_of_the_entries(monkeypatch):
     assert earlier(first.id) == [second] and earlier(second.id) == []
 
 
-def test_core_and_part_are_said_where_they_hold():
-    """Each notebook has a core, and the student's own model has parts of two kinds."""
+RESERVED = {"5.3": "relevance_rollout"}  # numbers of exercises that are still to come
+
+
+def test_numbers_follow_the_order_of_reading_and_the_core_comes_first():
+    """A number is the place in its chapter; the lint holds the stubs of each file to this order."""
     for notebook in {exercise.notebook for exercise in exercises.EXERCISES}:
         own = exercises.in_notebook(notebook)
-        assert 0 < sum(exercise.core for exercise in own) < len(own)
+        cores = [exercise.core for exercise in own]
+        assert set(cores) == {True, False} and cores == sorted(cores, reverse=True)
+        places = [f"{own[0].number[0]}.{place}" for place in range(1, 20)]
+        free = [p for p in places if RESERVED.get(p, own[0].id) in exercises.BY_ID]
+        assert [exercise.number for exercise in own] == free[: len(own)]
+
+
+def test_part_is_said_where_it_holds():
+    """The student's own model has parts of two kinds."""
     parts = [exercise for exercise in exercises.EXERCISES if exercise.part]
     assert {exercise.part for exercise in parts} == {"model", "training"}
     assert all(exercise.kind != "value" for exercise in parts)

@@ -1,9 +1,9 @@
 """The syllabus: every exercise with its notebook, points, minutes and hints.
 
 Role: reads ``exercises.toml``, and answers questions about it. Exercises stand in the order of
-their notebooks. An exercise is earlier than another if its entry stands before the other's: the
-number is a label. Loads without torch, so that listing and progress are instant. Not here:
-references (in the module of the notebook), checkers (``vitedu.checks``), stubs (in the notebooks).
+reading, the core of a notebook first, and their numbers follow it; the id is the key of everything
+that is stored. Loads without torch, so that listing and progress are instant. Not here: references
+(in the module of the notebook), checkers (``vitedu.checks``), stubs (in the notebooks).
 """
 
 import difflib
@@ -39,7 +39,7 @@ class Exercise:
     """One thing a student writes or answers."""
 
     id: str  # the name of the function, class or value
-    number: str  # its label in the notebook: "1.1"; the first piece is the notebook's number
+    number: str  # its place in the order of reading: "1.1"; the first piece is the notebook's
     title: str  # what it is, in a few words
     points: int
     minutes: int  # what a student may expect to need
@@ -130,6 +130,7 @@ def _exercise(where: str, entry: dict) -> Exercise:
 
 EXERCISES: tuple[Exercise, ...] = load()
 BY_ID: dict[str, Exercise] = {exercise.id: exercise for exercise in EXERCISES}
+STEMS = tuple(dict.fromkeys(exercise.stem for exercise in EXERCISES))  # in the order of reading
 
 
 def find(exercise_id: str) -> Exercise:

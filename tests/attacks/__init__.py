@@ -45,7 +45,7 @@ class Attack:
     @property
     def file(self) -> str:
         """The name of its notebook."""
-        return f"{find(self.exercise).notebook}.ipynb"
+        return f"{find(self.exercise).stem}.ipynb"
 
 
 def code(source: str, exercise: str = "", **others: Any) -> dict:

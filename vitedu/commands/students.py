@@ -82,7 +82,7 @@ def start(args) -> None:
 
 def list_exercises(args) -> None:
     """Print the syllabus as a table, or the models that come along."""
-    from vitedu.exercises import EXERCISES, in_notebook
+    from vitedu.exercises import EXERCISES, in_file, in_notebook
 
     if args.models:
         from vitedu.pretrained.reading import describe_shipped, shipped_models
@@ -92,13 +92,11 @@ def list_exercises(args) -> None:
         return
     chosen = in_notebook(stem(args.notebook)) if args.notebook else list(EXERCISES)
     width = max(len(exercise.id) for exercise in chosen)
-    notebook = None
     for exercise in chosen:
-        if exercise.notebook != notebook:
-            notebook = exercise.notebook
-            own = in_notebook(notebook)
+        own = in_file(exercise.stem)
+        if exercise == own[0]:
             points, minutes = sum(e.points for e in own), sum(e.minutes for e in own)
-            print(f"{notebook}  {points} points, about {minutes} minutes of exercises")
+            print(f"{exercise.stem}  {points} points, about {minutes} minutes of exercises")
         print(
             f"  {exercise.number:<5}{exercise.id:<{width}}  {exercise.points:>2} points"
             f"  {exercise.minutes:>3} min  {exercise.title}"

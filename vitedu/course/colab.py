@@ -68,8 +68,8 @@ def address(notebook: str, repository: str = REPOSITORY) -> str:
     """Return the address that opens a notebook on Colab.
 
     Example:
-        >>> address("01_patches", "ada/vitedu").replace(TAG, "v1.0")
-        'https://colab.research.google.com/github/ada/vitedu/blob/v1.0/notebooks/01_patches.ipynb'
+        >>> address("01_patches_more").rpartition(TAG)[2]
+        '/notebooks/more/01_patches_more.ipynb'
     """
     file = f"{repository}/blob/{TAG}/notebooks/{shelf_path(f'{notebook}.ipynb')}"
     return f"https://colab.research.google.com/github/{file}"

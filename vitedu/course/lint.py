@@ -20,7 +20,7 @@ from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read
 from vitedu.course.parsing import parse, without_docstrings
 from vitedu.course.references import defined_names, reference_source
 from vitedu.course.stub_text import check_lines, stub_text
-from vitedu.exercises import EXERCISES, Exercise, in_file
+from vitedu.exercises import STEMS, Exercise, in_file
 
 ABSOLUTE = re.compile(
     r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
@@ -30,6 +30,7 @@ LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 HEADING = re.compile(r"(?m)^#+ +(.+?) *$")
 MEASURED = re.compile(r"""\bmeasured\([^,()]*(,\s*(\w+=)?["'][^()]*)?\)""")  # without live images
 ARXIV = re.compile(r"\d{4}\.\d{4,5}")
+MOST_LINES = 25  # of a given code cell that is open
 
 
 def lint(path: Path) -> list[str]:
@@ -52,6 +53,7 @@ def lint(path: Path) -> list[str]:
         *_lint_outputs(notebook),
         *_lint_text(notebook, path),
         *_lint_data(notebook),
+        *_lint_length(notebook),
         *colab.find_problems(notebook, path.stem),
         *core.find_problems(notebook, path.stem),
     ]
@@ -60,10 +62,9 @@ def lint(path: Path) -> list[str]:
 
 def missing_notebooks(folder: Path) -> list[str]:
     """List the notebooks of the syllabus that a folder does not have."""
-    files = dict.fromkeys(shelf_path(f"{exercise.stem}.ipynb") for exercise in EXERCISES)
     return [
         f"{file} is missing from {folder}; the syllabus has exercises in it."
-        for file in files
+        for file in (shelf_path(f"{stem}.ipynb") for stem in STEMS)
         if not (Path(folder) / file).is_file()
     ]
 
@@ -155,7 +156,7 @@ def _lint_exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
     """Rule: every exercise of this notebook has one stub and a reference, in order."""
     places = list(exercise_cells(notebook))
     counts = Counter(exercise_id for _, exercise_id in places)
-    own = {exercise.id for exercise in in_file(name)}
+    own = [exercise.id for exercise in in_file(name)]
     if not own:
         yield "file: the syllabus has no exercises in a notebook of this name; rename it."
     for index, exercise_id in places:
@@ -165,7 +166,7 @@ def _lint_exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
                 "does not have here; correct the metadata or add it to vitedu/exercises.toml."
             )
     order = [exercise_id for _, exercise_id in places if exercise_id in own]
-    if order != [e.id for e in in_file(name)] and set(order) == own and len(order) == len(own):
+    if order != own and sorted(order) == sorted(own):
         yield (
             "file: the stubs stand in another order than in vitedu/exercises.toml; reorder one of "
             "them."
@@ -236,6 +237,17 @@ def _lint_check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> 
     lines = [line for cell in following for line in cell.source.splitlines()[:2]]
     if tuple(lines) != expected:
         yield f"the next cell must begin with the lines '{expected[0]}' and '{expected[1]}'."
+
+
+def _lint_length(notebook: NotebookNode) -> Iterator[str]:
+    """Rule: a long code cell that is given is folded."""
+    for index in core.open_cells(notebook):
+        count = sum(bool(line.strip()) for line in notebook.cells[index].source.splitlines())
+        if count > MOST_LINES:
+            yield (
+                f"{_place(notebook, index)}: has {count} lines of given code, at most {MOST_LINES} "
+                "stay open; tag it hide-input, shorten it or divide it."
+            )
 
 
 # --- the data -----------------------------------------------------------------------------------

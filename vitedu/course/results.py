@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from vitedu import files
-from vitedu.exercises import BY_ID, EXERCISES, Exercise, find, in_notebook, notebook_named
+from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, find, in_notebook, notebook_named
 
 STATUSES = ("passed", "failed", "error", "not_attempted")
 NUM_HINTS = 3
@@ -288,15 +288,16 @@ def is_passed(exercise: Exercise, entries: dict) -> bool:
 
 
 def next_step(notebook: str | None = None) -> str:
-    """Name the exercise to do next: first the core, from this notebook on; then what is left."""
+    """Name the exercise to do next: what this file has left, then the core from it on, the rest."""
     entries = load()
     start = notebook_named(notebook) if notebook else ""
     is_left = [exercise for exercise in EXERCISES if not is_passed(exercise, entries)]
     if not is_left:
         return "next: nothing; every exercise is passed"
-    step = min(is_left, key=lambda exercise: (not exercise.core, exercise.notebook < start))
-    kind = "core, " if step.core else ""
-    return f"next: {step.number} {step.id} ({kind}{step.minutes} min)"
+    stem = f"{start}_{MORE}" if f"_{MORE}" in str(notebook) else start
+    step = min(is_left, key=lambda e: (e.stem != stem, not e.core, e.notebook < start))
+    kind = "core" if step.core else MORE
+    return f"next: {step.number} {step.id} ({kind}, {step.minutes} min)"
 
 
 def _row(exercise: Exercise, entry: dict) -> list[str]:

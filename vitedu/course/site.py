@@ -42,8 +42,9 @@ THREAD = {
 }
 HEADING = re.compile(r"(?m)^### (Exercise ([\d.]+) .+)$")
 SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
-SHELF = re.compile(r"\]\((?:more|\.\.)/")  # a link to the other shelf; the pages stand in one
-ANCHOR = re.compile(r"\]\(#([^)]+)\)")  # a link to a heading of the same notebook
+# a link to another shelf or folder, where the pages stand in one; a link to a heading
+SHELF = re.compile(r"\]\((?:\.\./)?(?:notebooks/)?(?:more/)?(?=\w+\.(?:ipynb|md))")
+ANCHOR = re.compile(r"\]\((\w+\.ipynb|)#([^)]+)\)")
 # beside the notebooks: what they mean by their words, and a page for teachers
 WORDS, FIRST_WEEK = "words.md", "../.github/FIRST_WEEK.md"
 GITHUB = f"https://github.com/{REPOSITORY}"
@@ -119,7 +120,8 @@ def write_site(
         FileNotFoundError, ValueError: as ``find_notebooks`` and ``solve_notebook``; a notebook
             fails; ``out`` holds other things; or Sphinx is not installed.
     """
-    paths, out = find_notebooks(path), Path(out)
+    # on the pages, what is more stands below its core
+    paths, out = sorted(find_notebooks(path), key=lambda each: each.stem), Path(out)
     try:
         from sphinx.application import Sphinx
     except ModuleNotFoundError as error:
@@ -197,7 +199,7 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
         result.cells.append(cell)
         if cell.cell_type == "markdown":
             cell.source = SHELF.sub("](", cell.source)
-            cell.source = ANCHOR.sub(lambda link: f"](#{anchor(link[1])})", cell.source)
+            cell.source = ANCHOR.sub(lambda m: f"]({m[1]}#{anchor(m[2])})", cell.source)
         if cell.cell_type == "code":
             cell.outputs = copy.deepcopy(solved_cell.outputs)
             for output in cell.outputs:
@@ -285,7 +287,7 @@ def source_files(
         if path.exists():
             others.append(path.stem)
             text = ELSEWHERE.sub(r"\1", path.read_text(encoding="utf-8"))
-            files[path.name] = text.replace("](../notebooks/", "](")
+            files[path.name] = SHELF.sub("](", text)
     if picture:
         files["picture.png"] = picture.png(2 * DPI)
     first = next(iter(pages))

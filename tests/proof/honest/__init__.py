@@ -28,7 +28,7 @@ from pathlib import Path
 
 from attacks import code, editors, notebook
 
-from vitedu.course.notebooks import read
+from vitedu.course.notebooks import read, shelf_path
 from vitedu.exercises import find
 
 COURSE = Path(__file__).parents[3] / "notebooks"
@@ -92,7 +92,7 @@ def _cell(kind: str, body: str) -> dict:
     words = kind.split()
     if words[:1] == ["stub"]:
         exercise = find(words[1])
-        cells = read(COURSE / f"{exercise.notebook}.ipynb").cells
+        cells = read(COURSE / shelf_path(f"{exercise.stem}.ipynb")).cells
         marked = [c for c in cells if c.metadata.get("vitedu", {}).get("exercise") == exercise.id]
         return code(marked[0].source, exercise.id)
     if words[:1] == ["imports"]:

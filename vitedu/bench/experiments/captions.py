@@ -1,6 +1,6 @@
 """Images and captions in one space: two losses, and an image network that starts from nothing.
 
-Under "More" in notebook 09. Captions name the colour, shape and quarter that were drawn. One in six
+For 09_transfer_more. Captions name the colour, shape and quarter that were drawn. One in six
 combinations of shape and colour is never shown in training. The image network starts from the
 shipped weights, which know the ten shapes and no word; the text network starts from nothing.
 """

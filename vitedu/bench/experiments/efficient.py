@@ -1,6 +1,6 @@
 """What does each cheaper form of attention cost in accuracy, if all of them are trained alike?
 
-Under "More" in notebook 08; the models stand in ``vitedu.efficient``. Images, steps, shifts
+For 08_efficient_more; the models stand in ``vitedu.efficient``. Images, steps, shifts
 and mirror images and the recipe are the same, and nothing was tuned for any of them. All have about
 80,000 parameters.
 """

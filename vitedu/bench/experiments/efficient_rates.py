@@ -1,6 +1,6 @@
 """Does one learning rate for all treat the models of ``efficient`` alike? Four with larger rates.
 
-"Was the care equal?" under "More" in notebook 08. Rates are compared by validation images.
+"Was the care equal?" in 08_efficient_more. Rates are compared by validation images.
 """
 
 from vitedu.bench.experiments import Arms, Results, train_and_measure

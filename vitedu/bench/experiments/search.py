@@ -1,6 +1,6 @@
 """Which width, depth, heads and patch size, at equal cost? A small search, and other seeds of it.
 
-"A small search" under "More" in notebook 08; recipe of ``data_hunger``, one epoch. All need
+"A small search" in 08_efficient_more; recipe of ``data_hunger``, one epoch. All need
 about 2.4 million multiply-accumulates an image. A search trains each once and chooses by validation
 accuracy. All seeds of all candidates show what such a choice is worth.
 """

@@ -1,6 +1,6 @@
 """Does a teacher help a ViT that has 400 labels? Two heads, four sources for the second one.
 
-Notebook 07, under "More". Half of a batch teaches the class head from labels. The other half
+For 07_less_data_more. Half of a batch teaches the class head from labels. The other half
 teaches the distillation head: labels, or answers of a small CNN that learned from the same images.
 """
 

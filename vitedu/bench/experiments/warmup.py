@@ -1,6 +1,6 @@
 """Does warm-up matter? Both places of the norms, two learning rates each, with and without it.
 
-Under "More" in notebook 04. A small model learns 128 photographs by heart. The rate climbs for a
+For 04_training_more. A small model learns 128 photographs by heart. The rate climbs for a
 third of the steps or not at all, and then stays at its peak. Both runs of a pair start from the
 same weights and see the same batches, so their difference is what warm-up did.
 """
