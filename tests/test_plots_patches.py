@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from matplotlib.colors import to_hex
 
 from vitedu.patches import patchify, sincos_positions, sincos_positions_2d
 from vitedu.plots import patches as plots
@@ -26,6 +25,14 @@ def test_cut_agrees_with_patchify_and_paste_undoes_it(image):
     assert torch.equal(plots.paste(plots.cut(image, 8)), image)
 
 
+def test_a_photograph_that_cannot_be_cut_is_refused(image):
+    """The message names the sides: they hold no whole patches, or are not equal."""
+    with pytest.raises(ValueError, match="patch_size=8, H=30, W=32"):
+        plots.show_patches(image[:, :30], 8)
+    with pytest.raises(ValueError, match=r"square \(got H, W = \(16, 32\)"):
+        plots.show_wrong_orders(image[:, :16], 8)
+
+
 def test_show_patches_numbers_in_reading_order(image):
     """Number k stands in grid cell (k // 4, k % 4); of 256 patches none is large enough to read."""
     fig = plots.show_patches(image, 8)
@@ -36,26 +43,6 @@ def test_show_patches_numbers_in_reading_order(image):
         assert (int(y // 8), int(x // 8)) == divmod(k, 4)
     assert "192 values" in after.get_title()
     assert texts(plots.show_patches(image, 2).axes[1]) == []
-
-
-def test_show_resized_draws_fifteen_lines_each_way(image):
-    """224 px in patches of 16 px: 14 cells, 15 lines on either axis."""
-    enlarged = plots.show_resized(image, 224, 16).axes[1]
-    assert enlarged.images[0].get_array().shape == (224, 224, 3)
-    vertical = [line for line in enlarged.lines if len(set(line.get_xdata())) == 1]
-    assert len(vertical) == 15
-    assert len(enlarged.lines) - len(vertical) == 15
-    assert "196 patches" in enlarged.get_title()
-
-
-def test_show_strip_panel_shows_its_grid_cell(image):
-    """Panel k holds the pixels of cell (k // 8, k % 8); the rest of its line stays empty."""
-    axes = plots.show_strip(patchify(image[None], 4)[0, :10], 4).axes
-    assert [len(ax.images) for ax in axes] == [1] * 10 + [0] * 6
-    for k, ax in enumerate(axes[:10]):
-        r, c = divmod(k, 8)
-        expected = image[:, 4 * r : 4 * r + 4, 4 * c : 4 * c + 4].permute(1, 2, 0).numpy()
-        np.testing.assert_array_equal(ax.images[0].get_array(), expected)
 
 
 def test_show_wrong_orders_loses_no_value_and_shows_four_different_mistakes(image):
@@ -78,28 +65,6 @@ def test_show_pipeline_has_a_token_for_every_patch_and_the_class(image):
     assert '"arrow"' in texts(ax)
 
 
-def test_show_images_shows_each_under_its_title(image):
-    """As many axes as images, titled in order; grey images too."""
-    fig = plots.show_images([image, image[:1]], ["colour", "grey"])
-    assert [ax.get_title() for ax in fig.axes] == ["colour", "grey"]
-
-
-def test_show_costs_has_logarithmic_axes_and_the_sum():
-    """The line of all costs is the sum of the two others."""
-    fig = plots.show_costs([2, 4], [257, 65], [10, 5], [4, 1])
-    left, right = fig.axes
-    assert {ax.get_xscale() for ax in fig.axes} == {ax.get_yscale() for ax in fig.axes} == {"log"}
-    lines = {line.get_label().split(",")[0]: line.get_ydata() for line in right.lines}
-    np.testing.assert_array_equal(lines["all"], [14, 6])
-
-
-def test_show_codes_scale_is_fixed():
-    """The heat map spans -1 to 1 whatever the codes are."""
-    fig = plots.show_codes(sincos_positions(20, 32) / 2)
-    assert fig.axes[0].images[0].get_clim() == (-1, 1)
-    assert len(fig.axes[1].lines) == 4
-
-
 def test_show_similarity_draws_a_map_for_each_position():
     """Two tables, four positions: two lines of five pictures, one scale, ones on the diagonal."""
     tables = {"1-D": sincos_positions(64, 32), "2-D": sincos_positions_2d((8, 8), 32)}
@@ -113,31 +78,12 @@ def test_show_similarity_draws_a_map_for_each_position():
     assert np.asarray(pictures[3].get_array())[3, 4] == pytest.approx(1, abs=1e-6)  # 28 = (3, 4)
 
 
-def test_show_spectrum_marks_the_promised_frequency():
-    """The dashed line stands where the spectrum has its peak, within one bin."""
-    codes, frequency = sincos_positions(1024, 64), 1 / 10000 ** (8 / 64) / (2 * np.pi)
-    spectrum = plots.show_spectrum(codes[:, 8], frequency).axes[1]
-    measured, promised = spectrum.lines
-    peak = measured.get_xdata()[np.argmax(measured.get_ydata())]
-    assert abs(peak - promised.get_xdata()[0]) < 1 / 1024
-    assert to_hex(measured.get_color()) != to_hex(promised.get_color())
-
-
 def test_show_tiny_cut_numbers_agree_with_patchify():
     """The right panel is what patchify makes of the left one."""
     before, after = plots.show_tiny_cut().axes
     assert texts(before) == [str(k) for k in range(16)]
     wanted = patchify(torch.arange(16).reshape(1, 1, 4, 4), 2)[0]
     assert texts(after)[:16] == [str(k) for k in wanted.flatten().tolist()]
-
-
-def test_show_two_sequences_numbers_words_and_patches(image):
-    """Five words stand above sixteen patches, each row numbered from 0."""
-    fig = plots.show_two_sequences("each word has a number", image, 8)
-    above, below = fig.axes[:16], fig.axes[16:]
-    assert [texts(ax) for ax in above[:6]] == [[w] for w in "each word has a number".split()] + [[]]
-    assert [ax.get_title() for ax in below] == [str(k) for k in range(16)]
-    assert np.allclose(below[5].images[0].get_array(), image[:, 8:16, 8:16].permute(1, 2, 0))
 
 
 def test_explorer_of_patches_moves_to_the_patch(image):

@@ -4,7 +4,7 @@ Role: draw what the notebook measured. Not here: the measuring, and attention it
 takes numbers that are already there.
 
 Every colour scale is fixed or stated at its colour bar: a map scaled to its own extremes shows a
-pattern in any noise, as ``show_map_scales`` demonstrates.
+pattern in any noise.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,45 +12,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from vitedu.plots import ink
-from vitedu.plots.parts import (
-    colour_cells,
-    draw_image,
-    draw_lines,
-    name_rows,
-    uniform_bar,
-    write,
-    write_cells,
-)
+from vitedu.plots.charts import show_curves
+from vitedu.plots.parts import colour_cells, draw_image, name_rows, write, write_cells
 from vitedu.plots.style import WIDTH, figure, panel, styled, to_picture
 
 BRIGHT = 3  # times an even share: a patch that gets so much attention has its full brightness
-
-
-@styled
-def show_temperatures(weights: Mapping[float, torch.Tensor], scores: torch.Tensor) -> Figure:
-    """Draw the weights that one set of scores gives at several temperatures, one panel each.
-
-    Args:
-        weights: temperature -> weights (T,).
-        scores: the scores (T,), written under the bars.
-    """
-    fig, axes = figure(1, len(weights), size=(WIDTH, 2.4), sharey=True)
-    labels = [f"{score:g}" for score in scores.tolist()]
-    for ax, (temperature, row) in zip(axes[0], weights.items(), strict=True):
-        ax.axhline(1 / len(labels), color=ink.GREY, linestyle=":", zorder=0)
-        bars = ax.bar(labels, row.tolist(), color=ink.BLUE)
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # over the dotted line
-        ax.bar_label(bars, fmt="%.2f", fontsize=8, padding=1, bbox=box)
-        ax.set(title=f"temperature {temperature:g}", xlabel="score", ylim=(0, 1.1))
-    axes[0, 0].set_ylabel("weight")
-    words, place = "dotted: uniform", (0.98, 0.6)
-    axes[0, -1].annotate(words, place, xycoords="axes fraction", color=ink.GREY, ha="right")
-    return fig
 
 
 @styled
@@ -84,29 +55,6 @@ def show_attention_steps(
 
 
 @styled
-def show_score_maps(heads: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> Figure:
-    """Draw the scores and the weights of some heads as heat maps, one row a head.
-
-    Scores have a scale for each head, symmetric about 0. All weights share one, relative to uniform
-    and logarithmic: from a tenth of it to thirty times it.
-
-    Args:
-        heads: name -> scores (T, T) and weights (T, T); rows are queries, row 0 the class token.
-    """
-    fig, axes = figure(len(heads), 2, size=(WIDTH, 3.1 * len(heads)))
-    for (left, right), (name, (scores, weights)) in zip(axes, heads.items(), strict=True):
-        reach = float(scores.abs().max())
-        image = left.imshow(scores.numpy(force=True), cmap=ink.DIVERGING, vmin=-reach, vmax=reach)
-        fig.colorbar(image, ax=left, label="score")
-        relative = (weights * weights.shape[-1]).numpy(force=True).clip(1e-9)
-        image = right.imshow(relative, cmap=ink.SEQUENTIAL, norm=LogNorm(0.1, 30))
-        uniform_bar(fig, image, ax=right)
-        for ax, what in ((left, "scores"), (right, "weights")):
-            ax.set(title=f"{what}, {name}", xlabel="key", ylabel="query")
-    return fig
-
-
-@styled
 def show_saturation(
     results: Mapping[str, Mapping[int, tuple[float, float, Sequence[float]]]],
 ) -> Figure:
@@ -118,20 +66,21 @@ def show_saturation(
             outer two are the edges of a band).
     """
     titles = ("std of the scores", "mean largest weight", "Jacobian:\nmedian, 10 to 90 %")
-    fig, axes = figure(1, 3, size=(WIDTH, 2.9))
-    left, middle, right = axes[0]
-    styles = (("o-", ink.RED), ("s--", ink.BLUE))
-    for (name, by_width), (style, colour) in zip(results.items(), styles, strict=True):
-        widths, (stds, tops, norms) = list(by_width), zip(*by_width.values(), strict=True)
+    curves: dict[str, dict[str, Sequence[float]]] = {title: {} for title in titles}
+    bands, top = [], 0.0
+    for name, by_width in results.items():
+        stds, largest, norms = zip(*by_width.values(), strict=True)
         low, median, high = zip(*norms, strict=True)
-        for ax, values in zip(axes[0], (stds, tops, median), strict=True):
-            ax.plot(widths, values, style, color=colour, label=name)
-        right.fill_between(widths, low, high, color=colour, alpha=0.2, linewidth=0)
-    for ax, title in zip(axes[0], titles, strict=True):
-        ax.set_xscale("log", base=2)
-        ax.set(title=title, xlabel="width d of q and k", ylim=(0, None))
-    middle.set_ylim(0, 1)
-    left.legend(loc="upper left")
+        bands.append((list(by_width), low, high))
+        top = max(top, *high)
+        for title, line in zip(titles, (stds, largest, median), strict=True):
+            curves[title][name] = line
+    widths = list(next(iter(results.values())))
+    fig = show_curves(curves, widths, xlabel="width d of q and k", ylabel="", log="x", height=3.1)
+    for number, band in enumerate(bands):
+        fig.axes[2].fill_between(*band, color=ink.pick(number), alpha=0.2, linewidth=0)
+    fig.axes[1].set_ylim(0, 1)
+    fig.axes[2].set_ylim(0, 1.05 * top)
     return fig
 
 
@@ -176,8 +125,7 @@ def show_cost(
     products: Sequence[int],
     marks: Mapping[str, int],
 ) -> Figure:
-    """Draw the cost of an attention layer against the length of the sequence, both axes
-    logarithmic.
+    """Draw the cost of an attention layer against the length of the sequence.
 
     Args:
         num_tokens: lengths T.
@@ -185,87 +133,16 @@ def show_cost(
         products: those of the two products in which tokens meet tokens.
         marks: label -> length, drawn as vertical lines.
     """
-    fig, ax = panel(WIDTH * 0.75, 3.4)
-    growth = "four projections: grow as T", "two T×T products: grow as T²"
-    ax.plot(num_tokens, projections, "s--", color=ink.BLUE, label=growth[0], ms=4)
-    ax.plot(num_tokens, products, "o-", color=ink.RED, label=growth[1], ms=4)
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log")
+    curves = {
+        "four projections: grow as T": projections,
+        "two T×T products: grow as T²": products,
+    }
+    words = "multiply-accumulates of one layer"
+    fig = show_curves(curves, num_tokens, xlabel="number of tokens T", ylabel=words, log="xy")
+    (ax,) = fig.axes
     for label, length in marks.items():
         ax.axvline(length, color=ink.GREY, linestyle=":")
         ax.text(length, 0.02, f" {label}", transform=ax.get_xaxis_transform(), fontsize=8)
-    ax.set(xlabel="number of tokens T", ylabel="multiply-accumulates of one layer")
-    ax.legend(loc="upper left", frameon=True, framealpha=1, edgecolor="none")  # over the lines
-    return fig
-
-
-@styled
-def show_quadrant_images(
-    images: torch.Tensor, labels: torch.Tensor, attention: torch.Tensor | None = None
-) -> Figure:
-    """Draw images of the quadrant task, and under each where the class token looks, if given.
-
-    Args:
-        images: (B, 1, H, W), about 0 on the background and 1 on the square.
-        labels: (B,), the quadrants.
-        attention: (B, gh, gw), weights of the class token over the patches.
-    """
-    rows = 1 if attention is None else 2
-    fig, axes = figure(rows, len(images), size=(WIDTH, 1.6 if rows == 1 else 2.6), ticks=False)
-    middle = [images.shape[-1] / 2 - 0.5]
-    for ax, image, label in zip(axes[0], images, labels.tolist(), strict=True):
-        ax.imshow(image[0].numpy(force=True), cmap="gray", vmin=-1, vmax=2)
-        draw_lines(ax, middle, middle, color=ink.ORANGE)
-        ax.set_title(f"label {label}")
-    if attention is not None:
-        for ax, weights in zip(axes[1], attention.numpy(force=True), strict=True):
-            last = ax.imshow(weights, cmap=ink.SEQUENTIAL, vmin=0, vmax=1)
-        axes[1, 0].set_ylabel("class token\nlooks at")
-        fig.colorbar(last, ax=list(axes[1]), label="weight", fraction=0.02)
-    return fig
-
-
-@styled
-def show_learning(
-    steps: Sequence[int], accuracy: Mapping[str, Sequence[Sequence[float]]], chance: float
-) -> Figure:
-    """Draw test accuracy against training steps, a line for each seed, with the level of guessing.
-
-    Args:
-        steps: when the accuracy was measured.
-        accuracy: name of the model -> accuracies in [0, 1], a row for each seed.
-        chance: what guessing reaches.
-    """
-    fig, ax = panel(WIDTH * 0.7)
-    looks = zip(("o-", "s--", "^:"), ink.CYCLE, strict=False)
-    for (name, runs), (style, colour) in zip(accuracy.items(), looks, strict=False):
-        for number, values in enumerate(runs):
-            label = f"{name} (seeds: {len(runs)})" if number == 0 else None
-            percent = np.multiply(values, 100)
-            ax.plot(steps, percent, style, color=colour, label=label, ms=4, alpha=0.7)
-    ax.axhline(100 * chance, color=ink.GREY, linestyle=":", label="guessing")
-    ax.set(xlabel="training steps", ylabel="test accuracy (%)", ylim=(0, 103))
-    ax.legend()
-    return fig
-
-
-@styled
-def show_clock(milliseconds: Mapping[int, tuple[float, float]]) -> Figure:
-    """Draw measured times against the length of the sequence, with a line of slope 2.
-
-    Args:
-        milliseconds: length T -> time of attention written out, time of torch's fused function.
-    """
-    fig, ax = panel(WIDTH * 0.6)
-    lengths = list(milliseconds)
-    ours, fused = zip(*milliseconds.values(), strict=True)
-    ax.plot(lengths, ours, "o-", color=ink.BLUE, label="written out")
-    ax.plot(lengths, fused, "s--", color=ink.ORANGE, label="torch's SDPA")
-    square = [ours[-1] * (T / lengths[-1]) ** 2 for T in lengths]
-    ax.plot(lengths, square, ":", color=ink.GREY, label="slope 2: quadratic")
-    ax.set_xscale("log", base=2)
-    ax.set(yscale="log", xlabel="number of tokens T", ylabel="milliseconds")
-    ax.legend()
     return fig
 
 
@@ -316,33 +193,10 @@ def show_spotlight(images, looks: Mapping[str, torch.Tensor], *, uniform: float)
     for row, weights in zip(axes[1:], looks.values(), strict=True):
         light = (weights.numpy(force=True) / (BRIGHT * uniform)).clip(0, 1)
         for ax, image, patches in zip(row, map(to_picture, images), light, strict=True):
-            patch_size = len(image) // len(patches)
-            ax.imshow(image * np.kron(patches, np.ones((patch_size, patch_size)))[..., None])
+            patch = np.ones(np.floor_divide(image.shape[:2], patches.shape))
+            ax.imshow(image * np.kron(patches, patch)[..., None])
     name_rows(axes, ("photograph", *looks), size=9)
     scale = ScalarMappable(Normalize(0, BRIGHT), "gray")
     bar = fig.colorbar(scale, ax=axes.ravel().tolist(), label="weight / uniform", shrink=0.9)
     bar.set_ticks([0, 1, BRIGHT], labels=["0", "1", f"{BRIGHT}+"])
-    return fig
-
-
-@styled
-def show_map_scales(maps: torch.Tensor) -> Figure:
-    """Draw the same attention maps twice: each scaled to its own extremes, and all on one scale.
-
-    Weights are shown relative to uniform: 1 is what every patch gets when nothing is preferred.
-
-    Args:
-        maps: (nh, gh, gw) weights of one query.
-    """
-    relative = (maps / maps.mean(dim=(-2, -1), keepdim=True)).numpy(force=True)
-    fig, axes = figure(2, len(maps), size=(WIDTH, 4.2), ticks=False)
-    for j, table in enumerate(relative):
-        extremes = [float(table.min()), float(table.max())]
-        for ax, ticks in zip(axes[:, j], (extremes, [0.0, 1.0, 2.0, 3.0]), strict=True):
-            mappable = ax.imshow(table, cmap=ink.SEQUENTIAL, vmin=ticks[0], vmax=ticks[-1])
-            form = "%.2f" if ticks is extremes else None
-            fig.colorbar(mappable, ax=ax, shrink=0.8, ticks=ticks, format=form)
-        axes[0, j].set_title(f"head {j}")
-    name_rows(axes, ("scaled to its\nown extremes", "one scale,\n0 to 3"))
-    fig.supxlabel("attention weight relative to uniform")
     return fig

@@ -178,6 +178,7 @@ def show_images(
     label: str = "",
     scale: tuple[float, float] | None = None,
     width: float = WIDTH,
+    side: float = 1.9,
     **look: Any,
 ) -> CourseFigure:
     """Draw rows of images and of maps, each row with its name.
@@ -190,6 +191,7 @@ def show_images(
         label: what the maps show, beside their colour bar; "" draws no bar.
         scale: the least and the largest value of all maps; by default those that occur.
         width: of the figure in inches.
+        side: of a picture in inches, at most: few shall not fill the page.
         **look: of the maps, such as ``cmap`` (by default ``ink.SEQUENTIAL``).
     """
     table = {name: [_as_array(each) for each in row] for name, row in rows.items()}
@@ -203,7 +205,7 @@ def show_images(
     lines = sum(1 + max(word.count("\n") for word in row) for row in below)
     above = 1 + max((title.count("\n") for title in titles), default=-1)
     room = 0.8 if label else 0  # for the colour bar
-    side = min((width - room) / columns, 1.9)  # few shall not fill the page
+    side = min((width - room) / columns, side)
     size = max(side * columns + room, 3), side * len(table) + 0.18 * (lines + above)
     fig, axes = figure(len(table), columns, size=size, ticks=False)
     mappable = None
