@@ -194,12 +194,13 @@ def test_figure_shows_bars_in_their_order_or_names_that_tell_nothing(data):
     assert labels[1] == sorted(labels[1]) and sorted(labels[0]) == labels[1] != labels[0]
     flat = [" ".join(label.split()) for label in labels[0]]
     assert [label[0] for label in flat] == list(letters(rows))
-    assert all(label[1:] == f" 1.10 {row.name}" for label, row in zip(flat, rows, strict=True))
+    assert all(label[1:] == f" 1.2 {row.name}" for label, row in zip(flat, rows, strict=True))
     lengths = [100 * row.accuracy for row in rows if row.accuracy is not None]
     assert [bar.get_width() for bar in ranked.patches] == lengths and not names.patches
     written = [text.get_text() for text in ranked.texts]
     assert written.count("stops with an error") == len(rows) - len(lengths) > 0
-    assert [line.get_xdata()[0] for line in names.lines] == [10, 100 * rows[0].right]
+    assert [line.get_xdata()[0] for line in names.lines] == sorted([10, 100 * rows[0].right])
+    assert f"without one: {100 * rows[0].right:.1f}" in names.get_xlabel()
     with pytest.raises(ValueError, match=r"1 to 26 rows \(got 0\)"):
         show_mistake_costs([])
 
