@@ -65,9 +65,10 @@ def test_figure_shows_means_gains_seeds_and_horizons():
     """A step without measurements is left out; the student's run has no gain."""
     steps = {"start": [0.4, 0.5], "+ nothing": [], "+ more": [0.6]}
     ax = show_climb(steps, {"yours": 0.55}, {"guessing": 0.1}).axes[0]
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["start", "+ more", "yours"]
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == ["start", "+ more   (+15.0)", "yours"]
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([45, 60, 55])
     words = [text.get_text() for text in ax.texts]
-    assert words == ["45.0", "60.0   (+15.0)", "55.0", "guessing 10%"]
+    assert words == ["45.0", "60.0", "55.0", "guessing 10%"]
     (dots,) = [line for line in ax.lines if line.get_marker() == "o"]
     assert dots.get_xdata().tolist() == pytest.approx([40, 50])

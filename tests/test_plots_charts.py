@@ -30,6 +30,16 @@ def test_bars_of_a_series_have_one_colour_and_dots_are_joined():
     assert not ax.patches and list(ax.lines[0].get_xdata()) == [1, 2]
 
 
+def test_bars_of_the_student_are_bold_and_of_another_colour():
+    """By the names of their rows; rows without a measurement keep their places."""
+    ax = show_bars({"a": 0.2, "mine": 0.4, "none": {}}, "%", yours=["mine"]).axes[0]
+    weights = [label.get_fontweight() for label in ax.get_yticklabels()]
+    assert weights == ["normal", "bold", "normal"] and len(ax.patches) == 2
+    assert ax.patches[0].get_facecolor() != ax.patches[1].get_facecolor()
+    tall = show_bars({"a": {}, "b": {}}, "%").get_figheight()
+    assert tall == show_bars({"a": 1, "b": 1}, "%").get_figheight()
+
+
 def test_curves_join_means_and_mark_the_seeds():
     """The level is named in the legend; a curve may end early."""
     fig = show_curves(
@@ -55,6 +65,24 @@ def test_panels_share_looks_and_one_legend():
     left, right = fig.axes
     assert left.lines[1].get_color() == right.lines[0].get_color()
     assert (left.get_ylabel(), right.get_ylabel(), len(fig.legends)) == ("ms", "error", 1)
+
+
+def test_panels_stand_in_rows_and_nan_is_left_out():
+    """The line goes on where a curve has a measurement again."""
+    panels = {name: {"a": [1, np.nan, 3]} for name in "xyz"} | {"w": {"b": [np.nan]}}
+    fig = show_curves(panels, xlabel="x", ylabel="y", columns=2)
+    assert fig.axes[0].lines[0].get_xydata().tolist() == [[0, 1], [2, 3]]
+    tops = [ax.get_subplotspec().rowspan.start for ax in fig.axes]
+    assert tops == [0, 0, 1, 1] and not len(fig.axes[3].lines[0].get_xdata())
+
+
+def test_long_rows_go_on_in_the_next_line():
+    """With their words and signs; a name stands before each of its lines."""
+    row = {"seen": [np.zeros((3, 4, 4))] * 3}
+    right = {"seen": [True, False, True]}
+    axes = show_images(row, words={"seen": "abc"}, right=right, across=2).axes
+    assert [ax.get_xlabel() for ax in axes] == ["✓ a", "✗ b", "✓ c", ""]
+    assert [ax.get_ylabel() for ax in axes] == ["seen", "", "seen", ""]
 
 
 def test_images_and_maps_stand_in_rows_on_one_scale():

@@ -1,13 +1,11 @@
 """Figures of notebook 03: the right axes, the right numbers in them."""
 
-import math
-
 import matplotlib
 import pytest
 import torch
 from matplotlib.patches import Rectangle
 
-from vitedu.encoder import gelu, layer_norm
+from vitedu.encoder import gelu
 from vitedu.plots import encoder as plots
 from vitedu.vit import VisionTransformer, ViTConfig
 
@@ -17,19 +15,6 @@ matplotlib.use("Agg")
 def texts(ax) -> list[str]:
     """All texts written into an axes."""
     return [text.get_text() for text in ax.texts]
-
-
-def test_layer_norm_labels_each_token_with_its_mean_and_spread():
-    """The rows before carry their own statistics, the rows after 0 and 1; white is 0."""
-    tokens = torch.tensor([[1.0, 1.0, 3.0, 7.0], [5.0, 5.0, 7.0, 7.0]])
-    normed = layer_norm(tokens, torch.ones(4), torch.zeros(4))
-    axes = plots.show_layer_norm(tokens, normed).axes
-    labels = {ax.get_title(): [t.get_text() for t in ax.get_yticklabels()] for ax in axes}
-    assert labels["before"] == [f"+3.00 ± {math.sqrt(6):.2f}", "+6.00 ± 1.00"]
-    assert labels["after"] == ["+0.00 ± 1.00", "+0.00 ± 1.00"]
-    limits = [image.get_clim() for ax in axes for image in ax.images]
-    largest = normed.abs().max().item()
-    assert limits == [(-7.0, 7.0), pytest.approx((-largest, largest))]
 
 
 def test_gelu_marks_its_minimum_and_shows_the_gap_of_the_tanh_form():
@@ -57,33 +42,8 @@ def test_depth_has_likeness_left_and_lengths_right():
     assert [list(line.get_ydata()) for line in left.lines] == list(series.values())
     assert all(list(line.get_xdata()) == [0, 1] for line in (*left.lines, *right.lines))
     assert right.get_yscale() == "log" and left.get_yscale() == "linear"
-
-
-@pytest.mark.parametrize("before", [[], [0.5, 0.52, 0.54]], ids=["not measured", "three seeds"])
-def test_arms_stand_beside_the_live_run_and_the_horizons(before):
-    """A dot a seed and their mean; one diamond, in its arm's row; a line for each horizon."""
-    arms = {"whole": before, "no MLP": []}
-    fig = plots.show_arms(arms, ("no MLP", 0.4), {"guessing": 0.1, "small CNN, 1 epoch": 0.575})
-    (ax,) = fig.axes
-    diamond = next(line for line in ax.lines if line.get_marker() == "D")
-    assert (list(diamond.get_xdata()), list(diamond.get_ydata())) == ([40], [1])
-    assert list(ax.lines[0].get_xdata()) == [100 * value for value in before]
-    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [
-        10,
-        100 * 0.575,
-    ]
-    assert ("52.0" in texts(ax)) == bool(before)
-    assert "your run: 40.0%" in [text.get_text() for text in fig.legends[0].get_texts()]
-
-
-def test_through_depth_draws_every_curve_with_its_values():
-    """One labelled curve a model, counted from the first depth given; more curves than styles."""
-    series = {f"model {i}": [i, i + 1, i + 2] for i in range(9)}
-    ax = plots.show_through_depth(series, "something", first=1).axes[0]
-    assert [line.get_label() for line in ax.lines] == list(series)
-    assert all(list(line.get_xdata()) == [1, 2, 3] for line in ax.lines)
-    assert list(ax.lines[8].get_ydata()) == [8, 9, 10]
-    assert ax.get_ylabel() == "something"
+    low, high = right.get_ylim()
+    assert 0.1 < low < 1 and 100 < high < 1000  # all of it is seen, and little else
 
 
 def test_parameter_map_areas_are_counts():
@@ -105,18 +65,6 @@ def test_shares_are_per_cent_of_each_row():
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
 
 
-def test_overfit_shows_all_curves_the_floor_and_each_verdict():
-    """Losses and the floor on the left; on the right pictures, right or wrong in words."""
-    losses = {f"model {i}": [2.0, 1.0 + i] for i in range(5)}
-    verdicts = [("disk", True), ("ring", False), ("moon", True)]
-    fig = plots.show_overfit(losses, 0.7, torch.rand(3, 3, 8, 8), verdicts)
-    curves, place = fig.axes
-    drawn = {line.get_label(): list(line.get_ydata()) for line in curves.lines}
-    assert losses.items() <= drawn.items()
-    assert [0.7, 0.7] in [list(line.get_ydata()) for line in curves.lines]
-    assert [ax.get_title() for ax in place.child_axes] == ["✓ disk", "✗ ring", "✓ moon"]
-
-
 def test_parameter_columns_hold_every_parameter_once():
     """The map of a model adds up to the model."""
     model = VisionTransformer(ViTConfig(embed_dim=24, depth=2, num_heads=3))
@@ -127,10 +75,10 @@ def test_parameter_columns_hold_every_parameter_once():
     assert len(set(plots.PART_COLOURS.values())) == len(plots.PART_COLOURS)
 
 
-def test_named_writes_the_most_probable_classes_beside_each_picture():
+def test_named_writes_the_most_probable_classes_below_each_picture():
     """Pictures of any size; the classes in falling order, with their share in percent."""
     pictures = [torch.zeros(3, 8, 8, dtype=torch.uint8), torch.rand(3, 6, 9)]
     fig = plots.show_named(pictures, torch.tensor([[0.1, 0.9], [0.75, 0.25]]), ["cat", "dog"])
-    written = [["dog, 90%", "cat, 10%"], ["cat, 75%", "dog, 25%"]]
-    assert [texts(ax) for ax in fig.axes if ax.texts] == written
-    assert [len(ax.images) for ax in fig.axes] == [1, 0, 1, 0]
+    words = [ax.get_xlabel() for ax in fig.axes]
+    assert words == ["dog, 90%\ncat, 10%", "cat, 75%\ndog, 25%"]
+    assert [len(ax.images) for ax in fig.axes] == [1, 1]

@@ -8,7 +8,6 @@ import pytest
 
 matplotlib.use("Agg")
 
-from vitedu.data import load_data  # noqa: E402
 from vitedu.plots import training as plots  # noqa: E402
 from vitedu.plots.ink import BAD, GOOD  # noqa: E402
 
@@ -18,30 +17,15 @@ def rng():
     return np.random.default_rng(0)
 
 
-def test_price_marks_what_was_believed():
-    """Every marked probability stands at height -ln p and carries its price as text."""
-    ax = plots.show_price([0.9, 0.1]).axes[0]
-    marks = [line.get_xydata()[0] for line in ax.lines if line.get_marker() == "o"]
-    assert np.allclose(marks, [(0.9, -np.log(0.9)), (0.1, -np.log(0.1))], atol=1e-12)
-    assert [text.get_text() for text in ax.texts] == ["p = 0.9: 0.105", "p = 0.1: 2.303"]
-
-
-def test_learning_rates_are_drawn_step_by_step():
-    """A line has one point a step, from step 0, and each line a style of its own."""
-    ax = plots.show_learning_rates({"a": [0.5, 1.0, 0.0], "b": [1.0, 0.5, 0.0]}).axes[0]
-    assert ax.lines[0].get_xydata().tolist() == [[0, 0.5], [1, 1.0], [2, 0.0]]
-    assert len({line.get_linestyle() for line in ax.lines}) == 2
-    assert [text.get_text() for text in ax.get_legend().texts] == ["a", "b"]
-
-
 def test_by_rate_draws_every_seed_and_joins_the_means():
     """The line of an arm runs through the means, and each seed is a dot at its rate."""
-    runs = {"with": {0.01: [1.0, 3.0], 0.001: [0.5, 0.5]}, "without": {0.01: [4.0]}}
+    runs = {"with": {0.01: [1.0, 3.0], 0.001: [0.5, 0.7]}, "without": {0.01: [4.0]}}
     ax = plots.show_by_rate(runs, "loss", line=("chance", 2.3)).axes[0]
     lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
-    assert lines["with"] == [[0.001, 0.5], [0.01, 2.0]]
+    assert lines["with"] == [[0.001, pytest.approx(0.6)], [0.01, 2.0]]
+    assert lines["without"] == [[0.01, 4.0]]  # a rate that it lacks is left out
     assert [[0.01, 1.0], [0.01, 3.0]] in lines.values()
-    assert "chance: 2.30" in lines
+    assert "chance: 2.3" in lines and ax.get_xscale() == "log"
 
 
 @pytest.mark.parametrize("n", [1, 8])
@@ -50,7 +34,7 @@ def test_views_show_the_image_and_every_view(rng, n):
     images = rng.integers(0, 256, (n + 1, 3, 8, 8), dtype=np.uint8)
     shown = [ax for ax in plots.show_views(images[0], images[1:]).axes if ax.images]
     assert len(shown) == n + 1
-    first = next(ax for ax in shown if ax.get_title() == "the image")
+    first = next(ax for ax in shown if ax.get_xlabel() == "the image")
     assert np.allclose(first.images[0].get_array(), images[0].transpose(1, 2, 0) / 255, atol=1e-6)
 
 
@@ -65,8 +49,8 @@ def test_curves_count_epochs_from_one_and_accuracy_in_percent():
     star = next(line for line in right.lines if line.get_marker() == "*")
     assert star.get_xydata().tolist() == [[2, 50]]  # where validation is highest, counted alike
     (legend,) = left.figure.legends
-    words = ["training", "validation", "best validation: epoch 2"]
-    assert [text.get_text() for text in legend.texts] == words
+    assert [text.get_text() for text in legend.texts] == ["training", "validation"]
+    assert right.get_title() == "★ best validation: epoch 2"
     assert [text.get_text() for text in right.texts] == ["guessing 10%"]
 
 
@@ -78,8 +62,8 @@ def test_horizons_stand_at_their_accuracy_and_their_words_apart(levels):
     """A line at each accuracy; words beside it, in its order, that neither meet nor leave."""
     ax = plots.show_curves(lambda name: [0.3], chance=0.02, horizons=levels).axes[1]
     wanted = [2.0, *(100 * value for value in levels.values())]
-    dotted = [line.get_ydata() for line in ax.lines if line.get_linestyle() == ":"]
-    lines = [y[0] for y in dotted if len(y)]  # the one without is the legend's
+    lines = [line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"]
+    assert ("dotted: others" in ax.get_title()) == bool(levels)
     assert lines == pytest.approx(wanted, abs=1e-9)
     assert [text.get_text().split()[0] for text in ax.texts] == ["guessing", *levels]
     ax.figure.canvas.draw()
@@ -90,13 +74,16 @@ def test_horizons_stand_at_their_accuracy_and_their_words_apart(levels):
 
 
 def test_horizons_as_bars_are_ordered_and_tell_the_runs_apart():
-    """The lowest on top; what was reached or guessed is filled, bold and blue."""
+    """The lowest on top; what was reached or guessed has a bold name and a colour."""
     levels = {"guessing": 0.1, "CNN": 0.575}
     ax = plots.show_horizons({"this run": 0.557, "your guess": 0.45}, levels).axes[0]
     names = ["guessing", "your guess", "this run", "CNN"]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == names
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([10, 45, 55.7, 57.5], abs=1e-9)
-    assert [text.get_weight() for text in ax.texts] == ["normal", "bold", "bold", "normal"]
+    weights = [tick.get_fontweight() for tick in ax.get_yticklabels()]
+    assert weights == ["normal", "bold", "bold", "normal"]
+    colours = [bar.get_facecolor() for bar in ax.patches]
+    assert colours[0] == colours[3] != colours[1] == colours[2]
 
 
 def test_moment_says_what_each_image_is_called_and_is(rng):
@@ -111,16 +98,6 @@ def test_moment_says_what_each_image_is_called_and_is(rng):
     assert len(wall.images) == 3
 
 
-def test_predictions_mark_right_and_wrong_by_sign_word_and_colour(rng):
-    """A right answer has a tick and GOOD, a wrong one a cross, BAD and the true class."""
-    images = rng.integers(0, 256, (2, 3, 8, 8), dtype=np.uint8)
-    belief = np.array([[0.75, 0.25], [0.9, 0.1]])
-    first, second = plots.show_predictions(images, [0, 1], belief, ["disk", "ring"]).axes
-    assert first.get_title() == "✓ disk 75%\n"
-    assert second.get_title() == "✗ disk 90%\nis ring"
-    assert (first.title.get_color(), second.title.get_color()) == (GOOD, BAD)
-
-
 def test_position_similarity_leaves_the_cell_itself_blank():
     """The cosine of a cell with itself is not drawn; the others set the symmetric scale."""
     cosines = np.full((4, 2, 2), 0.25)
@@ -132,16 +109,6 @@ def test_position_similarity_leaves_the_cell_itself_blank():
     assert np.isnan(first.get_array().filled(np.nan)[0, 0])
     assert first.get_clim() == second.get_clim() == (-0.5, 0.5)
     assert cosines[0, 0, 0] == 1.0  # the caller's array is left alone
-
-
-def test_class_accuracy_says_when_a_class_is_absent():
-    """Bars stand from the hardest class to the easiest; a class without images has a sentence."""
-    ax = plots.show_class_accuracy([0.8, np.nan, 0.2], [10, 0, 30], ["a", "b", "c"]).axes[0]
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["c", "a", "b"]
-    assert [bar.get_width() for bar in ax.patches] == pytest.approx([20, 80], abs=1e-9)
-    assert any("no image" in text.get_text() for text in ax.texts)
-    overall = 100 * (0.8 * 10 + 0.2 * 30) / 40
-    assert any(np.allclose(line.get_xdata(), overall) for line in ax.lines)
 
 
 def test_confusion_shows_shares_of_the_true_class():
@@ -161,16 +128,7 @@ def test_summary_of_a_run_is_drawn_from_its_file(tmp_path):
     drawn = [[line.get_ydata() for line in ax.lines] for ax in fig.axes]
     assert np.allclose(drawn[0], [[2, 1], [1.9, 1.1]])
     assert np.allclose(drawn[1][:2], [[30, 70], [40, 60]])
+    assert fig.axes[1].get_title().endswith("◆ test, last epoch: 55.0%")
     (mark,) = [line for line in fig.axes[1].lines if line.get_marker() == "D"]
     assert mark.get_xydata().tolist() == [[2, 100 * 0.55]]
     assert np.allclose(drawn[2], [[1e-3, 5e-4]]) and np.allclose(drawn[3], [[500, 400]])
-
-
-def test_samples_stand_under_the_names_of_their_classes():
-    """Twenty drawn images, each under the name of its class."""
-    data = load_data("shapes", limit=100, held_out=50)
-    drawn = [ax for ax in plots.show_samples(data).axes if ax.images]
-    names = [data.class_names[label] for label in data.train.labels[:20]]
-    assert [ax.get_title() for ax in drawn] == names
-    pixels = drawn[7].images[0].get_array() * 255
-    assert abs(pixels - data.train.images[7].permute(1, 2, 0).numpy()).max() < 1e-3

@@ -7,7 +7,7 @@ chapter draws (its own module), how a figure is opened (``vitedu.plots.style``).
 A measurement is a number, or the numbers of all seeds: their mean is drawn, and a dot for each.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ def show_bars(
     dots: bool = False,
     form: str = "{:.1f}",
     limits: tuple[float, float] | None = None,
+    yours: Collection[str] = (),
 ) -> CourseFigure:
     """Draw measurements as bars, a row for each name and a bar for each series.
 
@@ -62,20 +63,23 @@ def show_bars(
         dots: marks joined by a line in place of bars: for what does not begin at zero.
         form: of the number at the end of a bar; "" for none.
         limits: of the axis; by default from 0 to the largest, or 0 to 100 with ``percent``.
+        yours: rows of the student's own, told apart by bold names and a colour.
     """
     scale, size = 100 if percent else 1, 0.8
     table = {n: v if isinstance(v, Mapping) else {"": v} for n, v in rows.items()}
     series = list(dict.fromkeys(name for row in table.values() for name in row))
-    thick = size / len(series)
-    fig, ax = panel(WIDTH, 1.2 + (0.14 + 0.22 * (1 if dots else len(series))) * len(table))
+    bars = max(len(series), 1)
+    thick = size / bars
+    fig, ax = panel(WIDTH, 1.2 + (0.14 + 0.22 * (1 if dots else bars)) * len(table))
     most = 0.0
-    for y, row in enumerate(table.values()):
+    for y, (row_name, row) in enumerate(table.items()):
         means = {name: seeds_of(value, scale).mean() for name, value in row.items()}
         if dots and len(means) > 1:
             ax.plot(list(means.values()), [y] * len(means), color=ink.LIGHT, linewidth=4, zorder=0)
         for name, mean in means.items():
             number = series.index(name)
             colour, mark, _ = look_of(name, number)
+            colour = ink.ORANGE if row_name in yours else colour
             place = y if dots else y + (number + 0.5) * thick - size / 2
             seeds = seeds_of(row[name], scale)
             most = max(most, seeds.max())
@@ -100,6 +104,8 @@ def show_bars(
     ax.set(xlabel=label, ylim=(len(table) - 0.4, -0.6))
     ax.set_xlim(limits or (0, 100 if percent else 1.12 * most))
     ax.set_yticks(range(len(table)), list(table))
+    for words in ax.get_yticklabels():
+        words.set_fontweight("bold" if words.get_text() in yours else "normal")
     if ax.get_legend_handles_labels()[1]:
         fig.legend(loc="outside lower center", ncols=3)
     return fig
@@ -117,12 +123,13 @@ def show_curves(
     log: str = "",
     limits: tuple[float | None, float | None] = (0, None),
     height: float = 3.2,
+    columns: int = 0,
 ) -> CourseFigure:
     """Draw measurements along an axis, a curve for each name, in one panel or several.
 
     Args:
         curves: name -> a measurement for each place; or, for several panels side by side, the
-            panel's title -> such a mapping. A curve that ends early has fewer.
+            panel's title -> such a mapping. A curve that ends early has fewer; nan is left out.
         x: the places; by default 0, 1, 2 ...; those are the axis's numbers where they are at
             most ten.
         xlabel: what runs along the axis, with its unit.
@@ -131,18 +138,23 @@ def show_curves(
         percent: whether measurements, in [0, 1], are shown in %.
         log: the logarithmic axes: "x", "y" or "xy".
         limits: of the vertical axis; a logarithmic one has its own.
-        height: of the figure in inches.
+        height: of a row of panels in inches.
+        columns: panels in a row; by default all.
     """
     is_one = not all(isinstance(lines, Mapping) for lines in curves.values())
     panels: dict[str, Mapping[str, Any]] = {"": curves} if is_one else dict(curves)
     scale, labels = (100 if percent else 1), [ylabel] if isinstance(ylabel, str) else list(ylabel)
-    fig, axes = figure(1, len(panels), size=(WIDTH, height))
+    across = columns or len(panels)
+    down = -(-len(panels) // across)
+    fig, axes = figure(down, across, size=(WIDTH, down * height))
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
-    for number, (ax, (title, lines)) in enumerate(zip(axes[0], panels.items(), strict=True)):
+    for number, (ax, (title, lines)) in enumerate(zip(axes.flat, panels.items(), strict=True)):
         for name, points in lines.items():
             colour, mark, line = look_of(name, names.index(name))
             seeds = [seeds_of(point, scale) for point in points]
             places = list(range(len(seeds)) if x is None else x)[: len(seeds)]
+            there = [k for k, each in enumerate(seeds) if not np.isnan(each).all()]
+            places, seeds = [places[k] for k in there], [seeds[k] for k in there]
             look = {"color": colour, "marker": mark if len(seeds) <= 40 else "", "markersize": 5}
             ax.plot(places, [each.mean() for each in seeds], line, label=name, **look)
             for place, each in zip(places, seeds, strict=True):
@@ -158,10 +170,10 @@ def show_curves(
         if x is not None and len(x) <= 10:
             ax.xaxis.set(major_locator=FixedLocator(list(x)), minor_locator=NullLocator())
             ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-        elif "x" not in log:
+        elif "x" not in log and (x is None or all(float(place).is_integer() for place in x)):
             ax.locator_params(axis="x", integer=True)
     handles: dict[str, Any] = {}
-    for ax in axes[0]:
+    for ax in axes.flat:
         handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
     if len(handles) > 1:
         fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
@@ -179,6 +191,7 @@ def show_images(
     scale: tuple[float, float] | None = None,
     width: float = WIDTH,
     side: float = 1.9,
+    across: int = 0,
     **look: Any,
 ) -> CourseFigure:
     """Draw rows of images and of maps, each row with its name.
@@ -192,8 +205,11 @@ def show_images(
         scale: the least and the largest value of all maps; by default those that occur.
         width: of the figure in inches.
         side: of a picture in inches, at most: few shall not fill the page.
+        across: pictures in a line, where a longer row goes on in the next; by default all.
         **look: of the maps, such as ``cmap`` (by default ``ink.SEQUENTIAL``).
     """
+    if across:
+        rows, words, right = (_wrap(each, across) for each in (rows, words or {}, right or {}))
     table = {name: [_as_array(each) for each in row] for name, row in rows.items()}
     columns = max(map(len, table.values()))
     maps = [each for row in table.values() for each in row if each.ndim == 2]
@@ -223,7 +239,7 @@ def show_images(
             ax.set_xlabel(f"{sign} {ax.get_xlabel()}".strip(), color=colour, fontsize=8)
     for ax, title in zip(axes[0], titles, strict=False):
         ax.set_title(title, fontsize=9)
-    name_rows(axes, table, size=9)
+    name_rows(axes, map(str.strip, table), size=9)
     if label and mappable is not None:
         fig.colorbar(mappable, ax=axes.ravel().tolist(), label=label, shrink=0.8)
     return fig
@@ -231,3 +247,13 @@ def show_images(
 
 def _as_array(picture: Any) -> np.ndarray:
     return picture.numpy(force=True) if hasattr(picture, "numpy") else np.asarray(picture)
+
+
+def _wrap(rows: Mapping[str, Iterable[Any]], across: int) -> dict[str, list[Any]]:
+    """Cut long rows into lines; the names of further lines end in spaces, which nobody sees."""
+    lines = {name: list(row) for name, row in rows.items()}
+    return {
+        name + " " * number: row[start : start + across]
+        for name, row in lines.items()
+        for number, start in enumerate(range(0, len(row), across))
+    }

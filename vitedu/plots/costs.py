@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 from vitedu.exercises import find
 from vitedu.plots import ink
-from vitedu.plots.style import WIDTH, figure, styled
+from vitedu.plots.charts import show_bars
+from vitedu.plots.style import styled
 
 LABEL = 44  # letters in a line of a name
 
@@ -42,29 +43,20 @@ def show_mistake_costs(
     rows = list(zip(letters(costs), costs, strict=True))
     rows = rows if ranked else sorted(rows, key=lambda row: row[0])
     places, judgement = judge_order(order, rows) if ranked and order else ({}, "")
-    fig, axes = figure(size=(WIDTH, 1.1 + 0.42 * len(rows)))
-    ax, labels, first = axes[0, 0], [], costs[0]
-    for x, words, line in (
-        (first.guessing, f"guessing\n{first.guessing:.1%}", ":"),
-        (first.right, f"no mistake\n{first.right:.1%}", "--"),
-    ):
-        ax.axvline(100 * x, color=ink.GREY, linestyle=line, zorder=0)
-        ax.text(100 * x, -0.6, words, ha="center", va="bottom", color=ink.BLACK, fontsize=9)
-    look: Any = {"va": "center", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1}}
-    for y, (letter, cost) in enumerate(rows):
-        name = f"{letter}  {find(cost.exercise).number} {cost.name}"
-        labels.append(textwrap.fill(name, LABEL))
-        if ranked and cost.accuracy is None:
-            ax.text(1, y, "stops with an error", color=ink.BAD, **look)
-        elif ranked:
-            ax.barh(y, 100 * cost.accuracy, color=ink.BLUE, height=0.6)
-            ax.text(100 * cost.accuracy + 1.5, y, f"{cost.accuracy:.1%}", **look)
-        if letter in places:
-            ax.text(102, y, f"your place: {places[letter]}", fontsize=8, **look)
+    bars: dict[str, dict[str, float]] = {}
+    for letter, cost in rows:
+        name = textwrap.fill(f"{letter}  {find(cost.exercise).number} {cost.name}", LABEL)
+        bars[name] = {"": cost.accuracy} if ranked and cost.accuracy is not None else {}
+    images, right, guessing = costs[0].images, costs[0].right, costs[0].guessing
+    label = f"accuracy (%) on {images:,} test images, with one mistake in the model"
+    label += f"\n(without one: {100 * right:.1f})"
+    fig = show_bars(bars, label, horizons={"guessing": guessing, "no mistake": right})
     fig.suptitle(judgement, fontsize=10)
-    ax.set_yticks(range(len(rows)), labels, fontsize=9)
-    ax.set(xlim=(0, 100), ylim=(len(rows) - 0.4, -0.6))
-    ax.set_xlabel(f"accuracy (%) on {first.images:,} test images, with one mistake in the model")
+    for y, (letter, cost) in enumerate(rows):
+        if ranked and cost.accuracy is None:
+            fig.axes[0].text(1, y, "stops with an error", va="center", color=ink.BAD)
+        if letter in places:
+            fig.axes[0].text(102, y, f"your place: {places[letter]}", va="center", fontsize=8)
     return fig
 
 

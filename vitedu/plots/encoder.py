@@ -1,23 +1,21 @@
-"""Figures of notebook 03: normalisation, GELU, the block, depth, and where the parameters are.
+"""Figures of notebook 03: GELU, the block, depth, where the parameters are, and named pictures.
 
-Role: every figure of the notebook, as functions from tensors and numbers to a Figure. Not here: any
-measurement; the notebook measures and hands the numbers over.
+Role: tensors and numbers in, a Figure out. Not here: any measurement; the notebook measures and
+hands the numbers over.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.patches import Circle, FancyArrowPatch
 
 from vitedu.plots import ink
-from vitedu.plots.parts import draw_box, draw_horizons, draw_image, verdict, write
-from vitedu.plots.style import WIDTH, figure, panel, styled
+from vitedu.plots.charts import show_curves, show_images
+from vitedu.plots.parts import draw_box, write
+from vitedu.plots.style import figure, panel, styled
 
-LINES = ("-", "--", ":", "-.")  # with colours and markers, so that no curve needs its colour
 PART_COLOURS = {  # one colour for one part, in every figure of the chapter
     "patch embedding": ink.SKY,
     "class token, positions": ink.PINK,
@@ -30,59 +28,30 @@ PART_COLOURS = {  # one colour for one part, in every figure of the chapter
 
 
 @styled
-def show_layer_norm(before: torch.Tensor, after: torch.Tensor) -> Figure:
-    """Draw tokens before and after normalisation, with the mean and spread of each.
-
-    Args:
-        before: (T, D), a row of the heat map for each token.
-        after: (T, D), on a colour scale of its own.
-    """
-    fig, axes = figure(1, 2, size=(8.0, 2.6))
-    for ax, tokens, title in zip(axes[0], (before, after), ("before", "after"), strict=True):
-        values = tokens.detach().float().cpu().numpy()
-        limit = float(np.abs(values).max()) or 1.0
-        image = ax.imshow(values, cmap=ink.DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
-        spread = values.std(axis=-1)
-        mean = values.mean(axis=-1).round(2) + 0.0  # + 0.0: no "-0.00"
-        labels = [f"{m:+.2f} ± {s:.2f}" for m, s in zip(mean, spread, strict=True)]
-        ax.set(title=title, xlabel="feature", xticks=[])
-        ax.set_yticks(range(len(values)), labels, fontsize=8, family="monospace")
-        fig.colorbar(image, ax=ax, label=f"value, −{limit:.1f} to {limit:.1f}")
-    axes[0, 0].set_ylabel("token: mean ± std")
-    return fig
-
-
-@styled
 def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
     """Draw a GELU beside ReLU, its slope, and how far torch's tanh form is from it.
 
     Args:
         gelu: maps a tensor to a tensor of the same shape.
     """
-    points = torch.linspace(-5, 5, 2001, dtype=torch.float64, requires_grad=True)
-    values = gelu(points)
-    (slopes_there,) = torch.autograd.grad(values.sum(), points)
-    tanh_form = F.gelu(points.detach(), approximate="tanh")
-    difference = ((tanh_form - values.detach()) * 1e4).numpy()
-    x, y, slope = (tensor.detach().numpy() for tensor in (points, values, slopes_there))
-    low = int(y.argmin())
-
-    fig, axes = figure(1, 3, size=(9.0, 2.8))
-    curve, slopes, gap = axes[0]
-    curve.plot(x, x.clip(0), "--", color=ink.GREY, label="ReLU")
-    curve.plot(x, y, color=ink.BLUE, label="GELU")
-    curve.plot(x[low], y[low], "o", color=ink.RED)
+    x = torch.linspace(-5, 5, 1001, dtype=torch.float64, requires_grad=True)
+    y = gelu(x)
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    x, y = x.detach(), y.detach()
+    panels = {
+        "value": {"GELU": y, "ReLU": x.relu()},
+        "slope": {"GELU": slope, "ReLU": x > 0},
+        "tanh form − exact": {"difference": 1e4 * (F.gelu(x, approximate="tanh") - y)},
+    }
+    ylabel = "f(x)", "f'(x)", "difference, × 10⁻⁴"
+    fig = show_curves(panels, x.tolist(), xlabel="x", ylabel=ylabel, limits=(None, None))
+    value, low = fig.axes[0], int(y.argmin())
     words = f"minimum {y[low]:.3f}\nat x = {x[low]:.2f}".replace("-", "−")
-    look = {"arrowprops": {"arrowstyle": "-", "color": ink.GREY}, "ha": "center", "fontsize": 8}
-    curve.annotate(words, (x[low], y[low]), (-2.3, 1.0), **look)
-    curve.set(title="value", xlabel="x", ylabel="f(x)", xlim=(-4, 3), ylim=(-0.5, 3))
-    curve.legend(loc="upper left")
-    slopes.plot(x, x > 0, "--", color=ink.GREY)
-    slopes.plot(x, slope, color=ink.BLUE)
-    slopes.set(title="slope", xlabel="x", ylabel="f'(x)", xlim=(-4, 4), ylim=(-0.3, 1.3))
-    gap.plot(x, difference, color=ink.RED)
-    gap.axhline(0, color=ink.LIGHT, zorder=0)
-    gap.set(title="tanh form − exact", xlabel="x", ylabel="difference, × 10⁻⁴", xlim=(-5, 5))
+    value.plot(x[low], y[low], "o", color=ink.RED)
+    line = {"arrowstyle": "-", "color": ink.GREY}
+    place = x[low].item(), y[low].item()
+    value.annotate(words, place, (-2.2, 1.0), arrowprops=line, ha="center", fontsize=8)
+    value.set(xlim=(-4, 3), ylim=(-0.5, 3))
     return fig
 
 
@@ -130,38 +99,6 @@ def _draw_road(ax, *, norm_first: bool) -> None:
 
 
 @styled
-def show_through_depth(
-    series: Mapping[str, Sequence[float]],
-    ylabel: str,
-    *,
-    first: int = 0,
-    ylim: tuple[float, float] | None = None,
-) -> Figure:
-    """Draw one curve a model, a value for each depth.
-
-    Args:
-        series: label -> values, one for each block.
-        ylabel: what was measured, with its unit.
-        first: the depth of the first value: 0 when the input is counted, 1 when only blocks are.
-        ylim: limits of the y axis.
-    """
-    fig, ax = panel(6.5)
-    _draw_curves(ax, series, first)
-    ax.set(xlabel="block (0: the input)" if first == 0 else "block", ylabel=ylabel, ylim=ylim)
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return fig
-
-
-def _draw_curves(ax, series: Mapping[str, Sequence[float]], first: int) -> None:
-    """Draw one curve a model by depth, each with a colour, a marker and a line of its own."""
-    for number, (label, values) in enumerate(series.items()):
-        depth = np.arange(first, first + len(values))
-        look = {"color": ink.pick(number), "marker": "osD^vP*"[number % 7], "markersize": 4}
-        ax.plot(depth, values, LINES[number % 4], label=label, **look)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-@styled
 def show_depth(
     cosines: Mapping[str, Sequence[float]], lengths: Mapping[str, Sequence[float]]
 ) -> Figure:
@@ -172,44 +109,14 @@ def show_depth(
             block.
         lengths: the same for their mean length, which is drawn on a logarithmic axis.
     """
-    fig, axes = figure(1, 2, size=(WIDTH, 3.4))
-    for ax, series in zip(axes[0], (cosines, lengths), strict=True):
-        _draw_curves(ax, series, first=0)
-        ax.set(xlabel="block (0: the input)")
-    axes[0, 0].set(ylabel="cosine between tokens of an image", ylim=(-0.05, 1.05))
-    axes[0, 1].set(ylabel="mean length of a token", yscale="log")
-    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return fig
-
-
-@styled
-def show_arms(
-    accuracies: Mapping[str, Sequence[float]],
-    live: tuple[str, float],
-    horizons: Mapping[str, float],
-) -> Figure:
-    """Draw what models reach that each lack one part: a dot a seed, and lines to compare with.
-
-    Args:
-        accuracies: arm -> accuracy of each seed, in [0, 1]; none where nothing is measured yet.
-        live: the arm that was trained just now, one of them, and its accuracy.
-        horizons: name -> accuracy of others.
-    """
-    arms = list(accuracies)
-    fig, ax = panel(WIDTH, 1.6 + 0.36 * len(arms))
-    for y, values in enumerate(accuracies.values()):
-        ax.plot([100 * v for v in values], [y] * len(values), "o", color=ink.BLUE, markersize=5)
-        if values:
-            mean = 100 * sum(values) / len(values)
-            ax.text(mean, y + 0.2, f"{mean:.1f}", ha="center", va="top", fontsize=8)
-    arm, accuracy = live
-    ax.plot(100 * accuracy, arms.index(arm), "D", color=ink.RED, label=f"your run: {accuracy:.1%}")
-    draw_horizons(ax, horizons)
-    ax.set_yticks(range(len(arms)), arms)
-    ax.set(xlabel="accuracy (%)", xlim=(0, 100), ylim=(len(arms) - 0.4, -0.6))
-    if any(accuracies.values()):
-        ax.plot([], [], "o", color=ink.BLUE, markersize=5, label="measured before: seeds, mean")
-    fig.legend(loc="outside lower center", ncols=2)
+    fig = show_curves(
+        {"likeness": cosines, "length": lengths},
+        xlabel="block (0: the input)",
+        ylabel=("cosine between tokens of an image", "mean length of a token"),
+    )
+    fig.axes[0].set_ylim(-0.05, 1.05)
+    fig.axes[1].set_yscale("log")
+    fig.axes[1].autoscale(axis="y")  # a logarithmic axis does not begin at 0
     return fig
 
 
@@ -224,35 +131,40 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
         title: above the map.
     """
     fig, ax = panel(9.0, 3.4)
-    total = sum(sum(column.values()) for column in parts.values())
-    left = 0.0
+    total, left = sum(sum(column.values()) for column in parts.values()), 0.0
     for name, column in parts.items():
-        width = sum(column.values()) / total
-        bottom = 1.0
+        width, bottom = sum(column.values()) / total, 1.0
         for label, count in column.items():
             text, _, part = label.rpartition(": ")
             height = count / sum(column.values())
             bottom -= height
-            cell = Rectangle((left, bottom), width, height, facecolor=PART_COLOURS[part])
-            ax.add_patch(cell).set(edgecolor="white", linewidth=0.6)
-            if text and width > 0.04 and height > 0.08:
-                middle = (left + width / 2, bottom + height / 2)
-                write(ax, *middle, text, fontsize=8, color=_text_colour(PART_COLOURS[part]))
-        if width > 0.03:
-            ax.text(left + width / 2, -0.03, name, ha="center", va="top", fontsize=8)
+            words = text if width > 0.04 and height > 0.08 else ""
+            _draw_part(ax, part, left, bottom, width, height, words)
+        write(ax, left + width / 2, -0.07, name if width > 0.03 else "", fontsize=8)
         left += width
-    names = {label.rpartition(": ")[2] for column in parts.values() for label in column}
-    colours = {part: colour for part, colour in PART_COLOURS.items() if part in names}
-    handles = [Rectangle((0, 0), 1, 1, facecolor=c, label=part) for part, c in colours.items()]
-    fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
+    _name_parts(fig, ax)
     ax.set(xlim=(0, 1), ylim=(-0.12, 1), title=title)
     ax.axis("off")
     return fig
 
 
-def _text_colour(colour: str) -> str:
-    """Give the colour of letters on the colour of a part."""
-    return "white" if colour in (ink.BLUE, ink.GREY, ink.GREEN) else ink.BLACK
+def _draw_part(ax, part: str, x: float, y: float, width: float, height: float, words: str) -> None:
+    """Draw a rectangle from a corner on in the colour of a part, with words in it."""
+    colour = PART_COLOURS[part]
+    label = "" if part in ax.get_legend_handles_labels()[1] else part
+    look = {"color": colour, "edgecolor": "white", "linewidth": 0.6, "label": label}
+    ax.bar(x, height, width, y, align="edge", **look)
+    if words:
+        letters = "white" if colour in (ink.BLUE, ink.GREY, ink.GREEN) else ink.BLACK
+        write(ax, x + width / 2, y + height / 2, words, color=letters, fontsize=8)
+
+
+def _name_parts(fig: Figure, ax) -> None:
+    """Draw the legend of the parts that were drawn, in the order of ``PART_COLOURS``."""
+    handles, names = ax.get_legend_handles_labels()
+    parts = sorted(names, key=list(PART_COLOURS).index)
+    bars = [handles[names.index(part)] for part in parts]
+    fig.legend(bars, parts, loc="outside lower center", ncols=len(parts), fontsize=8)
 
 
 def parameter_columns(model) -> dict[str, dict[str, int]]:
@@ -288,56 +200,15 @@ def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figu
     """
     fig, ax = panel(8.0, 0.9 + 0.42 * len(rows))
     for row, amounts in enumerate(rows.values()):
-        total, left = sum(amounts.values()), 0.0
+        left = 0.0
         for part, amount in amounts.items():
-            share = 100 * amount / total
-            colour = PART_COLOURS[part]
-            ax.barh(row, share, left=left, color=colour, edgecolor="white", label=part)
-            if share >= 4:
-                write(ax, left + share / 2, row, f"{share:.0f}", color=_text_colour(colour))
+            share = 100 * amount / sum(amounts.values())
+            words = f"{share:.0f}" if share >= 4 else ""
+            _draw_part(ax, part, left, row - 0.4, share, 0.8, words)
             left += share
     ax.set_yticks(range(len(rows)), list(rows))
-    ax.invert_yaxis()
-    ax.set(xlabel=xlabel, xlim=(0, 100))
-    bars = {bar.get_label(): bar for bar in ax.containers}  # one of each part
-    handles = [bars[part] for part in PART_COLOURS if part in bars]
-    fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
-    return fig
-
-
-@styled
-def show_overfit(
-    losses: Mapping[str, Sequence[float]],
-    floor: float,
-    images: torch.Tensor,
-    verdicts: Sequence[tuple[str, bool]],
-) -> Figure:
-    """Draw the losses of models that learn a handful of images by heart, and the images.
-
-    Args:
-        losses: label -> loss of every step.
-        floor: the lowest loss of any model that cannot see, drawn as a line.
-        images: (B, C, H, W), floats in [0, 1] or uint8.
-        verdicts: for each image the predicted class name and whether it is right.
-    """
-    fig, axes = figure(1, 2, size=(9.0, 3.8), width_ratios=(1.0, 1.1))
-    curves, place = axes[0]
-    for number, (label, values) in enumerate(losses.items()):
-        curves.plot(values, LINES[number % 4], color=ink.pick(number), label=label)
-    curves.axhline(floor, color=ink.GREY, linewidth=1, label=f"floor without seeing: {floor:.2f}")
-    curves.set(xlabel="step", ylabel="cross-entropy (nats)", ylim=(0, None))
-    fig.legend(loc="outside lower left", ncols=3, fontsize=8)
-
-    place.axis("off")
-    columns = max(1, round(len(images) ** 0.5))
-    rows = -(-len(images) // columns)
-    for i, (image, (name, right)) in enumerate(zip(images, verdicts, strict=True)):
-        row, column = divmod(i, columns)
-        size = (0.9 / columns, 0.75 / rows)
-        ax = place.inset_axes((column / columns, 1 - (row + 1) / rows, *size))
-        draw_image(ax, image)
-        sign, colour = verdict(right)
-        ax.set_title(f"{sign} {name}", fontsize=7, pad=2, color=colour)
+    ax.set(xlabel=xlabel, xlim=(0, 100), ylim=(len(rows) - 0.5, -0.5))
+    _name_parts(fig, ax)
     return fig
 
 
@@ -345,28 +216,15 @@ def show_overfit(
 def show_named(
     pictures: Sequence[torch.Tensor], probabilities: torch.Tensor, class_names: Sequence[str]
 ) -> Figure:
-    """Draw pictures, and beside each the classes that a model finds most probable.
-
-    Three classes at most, with their probabilities.
+    """Draw pictures, and below each the three classes that a model finds most probable.
 
     Args:
         pictures: n tensors (C, H, W), uint8 or floats in [0, 1], of any sizes.
         probabilities: (n, K), rows that sum to 1.
         class_names: K names.
     """
-    n, across = len(pictures), min(len(pictures), 2)
-    rows = -(-n // across)
-    ratios = (0.55, 1.0) * across
-    fig, axes = figure(rows, 2 * across, size=(9.0, 1.7 * rows), width_ratios=ratios)
-    for ax in axes.flat[2 * n :]:
-        ax.axis("off")
-    pairs = axes.reshape(-1, 2)[:n]
-    for (place, bars), picture, belief in zip(pairs, pictures, probabilities, strict=True):
-        draw_image(place, picture)
-        values, classes = belief.detach().cpu().topk(min(3, len(class_names)))
-        shares = (100 * values).tolist()
-        bars.barh(range(len(shares)), shares, color=ink.SKY, height=0.6)
-        for row, (share, k) in enumerate(zip(shares, classes.tolist(), strict=True)):
-            bars.text(2, row, f"{class_names[k]}, {share:.0f}%", va="center", fontsize=9)
-        bars.set(xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6), xlabel="probability (%)", yticks=[])
-    return fig
+    words = [
+        "\n".join(f"{class_names[k]}, {belief[k]:.0%}" for k in belief.argsort(descending=True)[:3])
+        for belief in probabilities.detach().cpu()
+    ]
+    return show_images({"": pictures}, words={"": words}, across=4)

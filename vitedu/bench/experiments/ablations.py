@@ -98,9 +98,9 @@ def summary(runs: Iterable[Measurement]) -> list[dict[str, Any]]:
     """Average measurements over seeds, in the order of ``CHANGES``.
 
     Returns:
-        A dict a change: change, after, seeds (how many), epochs, accuracy (mean, in [0, 1]), low
-        and high over the seeds, gains over the arm it starts from under the same options, one for
-        each seed that both have, gain (their mean, None without any), seconds, data.
+        A dict a change: change, after, seeds (how many), epochs, accuracies (of the seeds, in
+        [0, 1]), accuracy (their mean), gains over the arm it starts from under the same options,
+        one for each seed that both have, gain (their mean, None without any), seconds, data.
     """
     after = {change.name: change.after for change in CHANGES}
     groups = group_by_arm(runs, ARMS)
@@ -110,9 +110,9 @@ def summary(runs: Iterable[Measurement]) -> list[dict[str, Any]]:
     for (arm, options, group), accuracy in zip(groups, accuracies, strict=True):
         before = start.get((after[arm], str(options)), {})
         gains = [accuracy[seed] - before[seed] for seed in accuracy if seed in before]
-        mean, low, high = (of(accuracy.values()) for of in (fmean, min, max))
-        line: Any = {"change": arm, "after": after[arm], "seeds": len(group), "accuracy": mean}
-        line |= {"low": low, "high": high, "gains": gains, "data": options["data"]}
+        seeds = list(accuracy.values())
+        line: Any = {"change": arm, "after": after[arm], "seeds": len(group), "accuracies": seeds}
+        line |= {"accuracy": fmean(seeds), "gains": gains, "data": options["data"]}
         line |= {"gain": fmean(gains) if gains else None, "epochs": options.get("epochs")}
         lines.append({**line, "seconds": fmean(each.results["seconds"] for each in group)})
     return lines
