@@ -26,6 +26,7 @@ def test_bars_of_a_series_have_one_colour_and_dots_are_joined():
     bars = show_bars(rows, "ms", percent=False).axes[0].patches
     colours = [bar.get_facecolor()[:3] for bar in bars]
     assert colours[1] == colours[2] != colours[0] and look_of("untrained", 1)[0] == ink.GREY
+    assert (look_of("CNN, test", 0)[2], look_of("CNN, training", 1)[2]) == ("--", ":")
     ax = show_bars(rows, "ms", percent=False, dots=True).axes[0]
     assert not ax.patches and list(ax.lines[0].get_xdata()) == [1, 2]
 

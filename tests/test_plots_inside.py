@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from matplotlib.colors import to_rgba
 
-from vitedu.inside import calibration
-from vitedu.plots import ink
 from vitedu.plots import inside as plots
 from vitedu.plots.widgets import explore_inside
 
@@ -25,23 +22,17 @@ def shown(fig):
     return [image for ax in fig.axes for image in ax.images if image.get_array().ndim == 2]
 
 
-def test_maps_of_all_layers_and_heads_share_one_scale_around_even(weights):
-    """An even map has the value 1 everywhere, whichever model made it."""
-    maps = {"trained": weights[:, :, 0, 1:].reshape(2, 3, 2, 2)}
-    maps["untrained"] = np.full((2, 3, 2, 2), 0.2)
-    fig = plots.show_layers_and_heads(torch.zeros(3, 8, 8), maps, uniform=0.2)
-    images = shown(fig)
-    assert len(images) == 12
-    assert {image.get_clim() for image in images} == {(plots.LOWEST, plots.HIGHEST)}
-    assert sum(bool(np.allclose(image.get_array(), 1)) for image in images) == 6
-
-
-def test_whole_table_has_a_row_for_each_query(weights):
-    """The table is drawn as it is, relative to even, with the class token named."""
-    fig = plots.show_full_maps({"one": weights[0, 0], "two": weights[1, 0]}, GRID)
-    first = shown(fig)[0]
-    assert np.allclose(first.get_array()[1, 1:], 5 * weights[0, 0][1, 1:])
-    assert fig.axes[0].get_yticklabels()[0].get_text() == "class"
+def test_maps_share_one_scale_around_even():
+    """An even map has the value 1 everywhere, and a weight of zero has a colour, too."""
+    rows = {"one": [torch.zeros(3, 8, 8), torch.eye(2)], "two": [np.full((2, 2), 0.2)]}
+    fig = plots.show_relative(rows, uniform=0.2)
+    zeros_and_ones, even = shown(fig)[:2]
+    assert zeros_and_ones.get_clim() == even.get_clim() == (plots.LOWEST, plots.HIGHEST)
+    assert np.allclose(even.get_array(), 1) and zeros_and_ones.get_array().max() == 5
+    colours = zeros_and_ones.to_rgba(zeros_and_ones.get_array())
+    assert np.all(colours[..., 3] == 1) and np.any(colours[0, 0] != colours[0, 1])
+    bar = fig.axes[-1]
+    assert [tick.get_text() for tick in bar.get_yticklabels()] == ["≤ 0.1", "1", "≥ 10"]
 
 
 def test_hottest_patch_is_marked_in_the_middle_of_its_pixels():
@@ -53,59 +44,6 @@ def test_hottest_patch_is_marked_in_the_middle_of_its_pixels():
     fig = plots.show_pointing(torch.zeros(1, 3, 8, 8), mask, {"a": maps})
     (cross,) = [line for ax in fig.axes for line in ax.lines if line.get_marker() == "x"]
     assert (cross.get_xdata()[0], cross.get_ydata()[0]) == (1.5, 5.5)
-
-
-def test_scores_stand_beside_chance():
-    """A bar for each method and model, in percent, and a line at chance."""
-    scores = {"a": {"trained": 0.9, "untrained": 0.4}, "b": {"trained": 0.5, "untrained": 0.5}}
-    ax = plots.show_scores(scores, chance=0.3, ylabel="hits").axes[0]
-    assert sorted(round(bar.get_height()) for bar in ax.patches) == [40, 50, 50, 90]
-    assert [line.get_ydata()[0] for line in ax.lines] == [30.0]
-    ax = plots.show_scores(scores, chance={"a": 0.3, "b": 0.1}, ylabel="hits").axes[0]
-    assert [line.get_ydata()[0] for line in ax.lines] == [30.0, 10.0]
-
-
-def test_distances_stand_layer_by_layer_beside_an_even_look():
-    """Every head is a dot over its block."""
-    spans = {"trained": np.array([[1.0, 2.0], [3.0, 4.0]])}
-    ax = plots.show_distances(spans, uniform=4.1).axes[0]
-    even, dots = ax.lines
-    assert even.get_ydata()[0] == 4.1
-    assert dots.get_ydata().tolist() == [1.0, 2.0, 3.0, 4.0]
-
-
-def test_lines_carry_their_names_and_the_level():
-    """What runs where is said in the legend."""
-    fig = plots.show_lines({"a": [1, 2], "b": [3, 4]}, xlabel="x", ylabel="y", level=("none", 0.5))
-    labels = [text.get_text() for text in fig.legends[0].get_texts()]
-    assert labels == ["a", "b", "none: 0.5"]
-
-
-def test_what_was_not_trained_is_grey_in_every_figure():
-    """Bars, dots and lines of an untrained model have its colour, and nothing else has."""
-    name = {"trained": np.ones((1, 2)), "untrained": np.ones((1, 2))}
-    dots = plots.show_distances(name, uniform=1.0).axes[0].lines[1:]
-    curves = {k: v[0] for k, v in name.items()}
-    lines = plots.show_lines(curves, xlabel="x", ylabel="y").axes[0].lines
-    bars = plots.show_scores({"a": {k: 0.5 for k in name}}, chance=0.1, ylabel="y").axes[0].patches
-    for drawn, untrained in (dots, lines):
-        assert (drawn.get_color() == ink.GREY, untrained.get_color()) == (False, ink.GREY)
-    assert [bar.get_facecolor() == to_rgba(ink.GREY) for bar in bars] == [False, True]
-
-
-def test_calibration_draws_no_point_for_an_empty_slice():
-    """Two slices hold images, so two points are drawn."""
-    reading = calibration(torch.tensor([0.95, 0.55]), torch.tensor([True, False]))
-    fig = plots.show_calibration({"one": reading})
-    measured = next(line for line in fig.axes[0].lines if line.get_label() == "measured")
-    assert measured.get_xdata().tolist() == pytest.approx([55.0, 95.0])
-    assert measured.get_ydata().tolist() == [0.0, 100.0]
-
-
-def test_wrong_maps_stand_on_the_scale_of_the_right_one():
-    """One scale for all panels."""
-    fig = plots.show_wrong_maps({"right": np.full((2, 2), 0.2), "wrong": np.eye(2)}, uniform=0.2)
-    assert {image.get_clim() for image in shown(fig)} == {(plots.LOWEST, plots.HIGHEST)}
 
 
 def test_explorer_moves_every_map_and_answer_to_the_patch(weights):

@@ -26,10 +26,13 @@ Level = tuple[str, float]
 
 
 def look_of(name: str, number: int) -> tuple[str, str, str]:
-    """Give colour, mark and line of a name: of its network, grey if untrained, or the next ones."""
-    for network, look in NETWORKS.items():
+    """Give colour, mark and line of a name: of its network, grey if untrained, or the next ones.
+
+    What was measured of a network in training is dotted.
+    """
+    for network, (colour, mark, line) in NETWORKS.items():
         if name.startswith(network):
-            return look
+            return colour, mark, ":" if "training" in name else line
     colour = ink.GREY if "untrained" in name else ink.pick(number)
     return colour, MARKS[number % len(MARKS)], LINES[number % len(LINES)]
 
@@ -159,7 +162,7 @@ def show_curves(
             ax.plot(places, [each.mean() for each in seeds], line, label=name, **look)
             for place, each in zip(places, seeds, strict=True):
                 if len(each) > 1:
-                    ax.plot([place] * len(each), each, ".", color=colour, alpha=0.4)
+                    ax.plot([place] * len(each), each, ".", color=colour, alpha=0.6, markersize=7)
         if level:
             words = f"{level[0]}: {level[1]:.0%}" if percent else f"{level[0]}: {level[1]:.3g}"
             ax.axhline(scale * level[1], color=ink.GREY, linestyle=":", label=words)
