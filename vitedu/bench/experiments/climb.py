@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Arms, Measurement, Results, images, train_and_measure
+from vitedu.bench.experiments import Arms, Measurement, by_arm, images, train_and_measure
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.evaluating import predict
@@ -48,37 +48,34 @@ NOT_MEASURED = "Not measured yet; vitedu bench experiments climb --seeds 0 1 2 t
 TRACED = STEPS["+ its own rate"], 0  # the run that the notebook begins with
 
 
-def run(arm: str, seed: int, profile: Profile) -> Results:
+def run(arm: str, seed: int, profile: Profile) -> dict[str, Any]:
     """Train one arm and measure it; of the traced run keep the losses and sixteen answers."""
-    data, losses = images(profile, None, quick=(320, 100)), list[float]()
+    data, losses, is_traced = (
+        images(profile, None, (320, 100)),
+        list[float](),
+        (arm, seed) == TRACED,
+    )
     torch.manual_seed(seed)
     model, config = build_model(preset(PRESET, fused=True)), TrainConfig(seed=seed, **ARMS[arm])
-    columns = "validation_accuracy train_accuracy validation_loss precision seconds"
+    columns = "validation_accuracy train_accuracy precision seconds"
+    columns += " validation_loss" * is_traced
     results = train_and_measure(model, data, config, columns, on_step=losses.append)
-    loss = results.pop("validation_loss")
-    if (arm, seed) == TRACED:
+    if is_traced:
         answers = predict(model, data.validation.images[:16], data).argmax(dim=1).tolist()
         results |= {"losses": [round(each, 2) for each in losses], "answers": answers}
-        results["validation_loss"] = loss
     return results
 
 
 def by_rate(rows: Sequence[Measurement], recipe: str) -> dict[float, list[float]]:
     """Give rate -> validation accuracies in %, a seed each."""
-    found: dict[float, list[float]] = {}
-    for row in rows:
-        if row.arm in RATES[recipe]:
-            accuracies = found.setdefault(row.settings["lr"], [])
-            accuracies.append(100 * row.results["validation_accuracy"])
-    return found
+    found = by_arm(rows, "validation_accuracy", 100)
+    return {ARMS[arm]["lr"]: found[arm] for arm in found if arm in RATES[recipe]}
 
 
 def steps(rows: Sequence[Measurement]) -> dict[str, list[float]]:
     """Give what each step of the climb adds -> validation accuracies in [0, 1], a seed each."""
-    return {
-        what: [row.results["validation_accuracy"] for row in rows if row.arm == arm]
-        for what, arm in STEPS.items()
-    }
+    found = by_arm(rows, "validation_accuracy")
+    return {what: found.get(arm, []) for what, arm in STEPS.items()}
 
 
 def largest_gain(rows: Sequence[Measurement]) -> str:

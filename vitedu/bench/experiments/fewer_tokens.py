@@ -5,7 +5,7 @@ anew, on the first 2,000 test photographs. Arms of one plan have the same number
 block, so the same multiply-accumulates.
 """
 
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,12 +33,6 @@ ARMS: Arms = {
 }
 
 
-@cache
-def trained() -> Any:
-    """Load the shipped model, once."""
-    return load_pretrained(NAME).eval()
-
-
 def leaving(way: str, plan: list[int]) -> Step:
     """Make the step of ``forward_with`` in which plan[i] tokens leave in block i."""
 
@@ -57,17 +51,12 @@ def leaving(way: str, plan: list[int]) -> Step:
 @torch.no_grad()
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Measure one way; the seed draws who leaves by chance."""
-    torch.manual_seed(seed)
     count, settings = cut(2_000, profile, 50), ARMS[arm]
-    data, model = load(DATA, limit=10, held_out=count), trained()
-    answer = model
+    data, model = load(DATA, limit=10, held_out=count), load_pretrained(NAME).eval()
+    torch.manual_seed(seed)
+    answer: Any = quantised(model, settings["bits"]) if "bits" in settings else model
     if "plan" in settings:
         answer = partial(forward_with, model, shorten=leaving(**settings))
-    elif settings:
-        answer = quantised(model, settings["bits"])
-    images, labels = data.test.images[:count].split(250), data.test.labels[:count].split(250)
-    right = [
-        (answer(data.normalize(some)).argmax(dim=-1) == truth).sum().item()
-        for some, truth in zip(images, labels, strict=True)
-    ]
-    return {"images": count, "test_accuracy": sum(right) / count}
+    some = [answer(data.normalize(part)) for part in data.test.images[:count].split(250)]
+    right = torch.cat(some).argmax(dim=-1) == data.test.labels[:count]
+    return {"images": count, "test_accuracy": right.sum().item() / count}
