@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import torch
 
 from vitedu.bench import experiments
-from vitedu.bench.experiments import Arms, Measurement, Results, cut, images, settings_of
+from vitedu.bench.experiments import Arms, Measurement, Profile, Results, cut, images, settings_of
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
-from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
 
 PRESET = "vit_pico_patch4_32"

@@ -12,11 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, drawings
+from vitedu.bench.experiments import Arms, Profile, Results, drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.data.targets import CAPTIONS, VOCABULARY, caption_of, facts_of
 from vitedu.encoder import EncoderBlock
-from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.options import build_model
 from vitedu.pretrained.reading import normalize, read_course_model

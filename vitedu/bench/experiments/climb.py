@@ -12,11 +12,10 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Arms, Measurement, by_arm, images, train_and_measure
+from vitedu.bench.experiments import Arms, Measurement, Profile, by_arm, images, train_and_measure
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.evaluating import predict
-from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
 
 PRESET = "vit_pico_patch4_32"

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load, train_and_measure
 from vitedu.data import Data
 from vitedu.fitting.loop import TrainConfig, logits_of
-from vitedu.hardware import Profile
 from vitedu.options import ViTConfigWithOptions, build_model
 from vitedu.vit_and_cnn import SmallCNN
 

@@ -10,10 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, images, settings_of, train_and_measure, training
+from vitedu.bench.experiments import Arms, Profile, images, settings_of, train_and_measure, training
 from vitedu.efficient import StagedNetwork
 from vitedu.fitting.loop import TrainConfig
-from vitedu.hardware import Profile
 
 ONE_GRID = {"patch_size": 4, "widths": [48], "depths": [4], "has_positions": True}
 FOUR_STAGES = {"patch_size": 2, "widths": [8, 16, 32, 64], "depths": [2, 2, 4, 1]}

@@ -12,9 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Measurement, Results, cut, load
-from vitedu.data import Data
-from vitedu.hardware import Profile
+from vitedu.bench.experiments import DATA, Arms, Data, Measurement, Profile, Results, cut, load
 from vitedu.options import build_model, with_options
 from vitedu.pretrained.reading import read_course_model
 from vitedu.transfer import LoRALinear, accuracy_of, fit_to, layerwise_lr_groups

@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, load
+from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load
 from vitedu.efficient import Step, forward_with, merge_tokens, prune_tokens, quantised
-from vitedu.hardware import Profile
 from vitedu.pretrained import load_pretrained
 
 NAME = "vit_tiny_patch4_32.cifar10"

@@ -9,10 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, drawings
+from vitedu.bench.experiments import Arms, Profile, Results, drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.data.targets import boxes_of, depth_of, overlap
-from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.options import build_model
 from vitedu.patches import unpatchify

@@ -8,11 +8,9 @@ from dataclasses import replace
 
 import torch
 
-from vitedu.bench.experiments import Arms, Results, images, train_and_measure
-from vitedu.data.loading import Split
+from vitedu.bench.experiments import Arms, Profile, Results, Split, images, train_and_measure
 from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.fitting.recipes import thread_recipe
-from vitedu.hardware import Profile
 from vitedu.patches import add_class_token_and_positions
 from vitedu.transplant import TorchEncoderViT
 from vitedu.vit import PRESETS

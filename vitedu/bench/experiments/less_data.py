@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load, train_and_measure
 from vitedu.data.loading import Data, Split
 from vitedu.fitting.loop import TrainConfig, measure
-from vitedu.hardware import Profile
 from vitedu.less_data import random_resized_crop
 from vitedu.options import ViTConfigWithOptions, build_model
 from vitedu.patches import sincos_positions_2d

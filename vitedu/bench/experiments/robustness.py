@@ -11,13 +11,11 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, images
+from vitedu.bench.experiments import DATA, Arms, Data, Profile, Results, cut, images
 from vitedu.bench.experiments.data_hunger import NETWORKS, build, settings
-from vitedu.data import Data
 from vitedu.data.loading import of_data
 from vitedu.fitting import fit
 from vitedu.fitting.loop import predict
-from vitedu.hardware import Profile
 from vitedu.vit_and_cnn import add_noise, blur, occlude, seeded_generator, shuffle_patches
 
 GOALS = {"cifar10": 0.55}  # by the data
@@ -65,10 +63,9 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one network to the goal and measure it on test images under every disturbance."""
     data, started = images(profile, 20_000, quick=(400, 200)), time.process_time()
     steps = cut(5_000, profile, 6)
-    goal = of_data(GOALS, data, "the goal of the CNN was chosen", "Choose one; add it to GOALS.")
-    model, reached, epochs = train_to_goal("CNN", seed, data, steps, goal)
-    if arm == "ViT":
-        model, reached, epochs = train_to_goal("ViT", seed, data, steps, goal=reached)
+    reached = of_data(GOALS, data, "the goal of the CNN was chosen", "Choose one; add it to GOALS.")
+    for network in NETWORKS[: 1 + NETWORKS.index(arm)]:  # the CNN first
+        model, reached, epochs = train_to_goal(network, seed, data, steps, goal=reached)
     results: Results = {"validation_accuracy": reached, "epochs": epochs}
     for name, disturb in DISTURBANCES.items():
         answers = predict(model, disturb(data.test.images), data).argmax(dim=1)

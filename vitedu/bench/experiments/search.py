@@ -7,10 +7,9 @@ accuracy. All seeds of all candidates show what such a choice is worth.
 
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, training
+from vitedu.bench.experiments import Arms, Profile, Results, training
 from vitedu.bench.experiments.data_hunger import COMMON, RECIPES, build
 from vitedu.efficient import macs
-from vitedu.hardware import Profile
 
 ARMS: Arms = {
     "width 64, depth 4, 4 heads": {},

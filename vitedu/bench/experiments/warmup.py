@@ -12,9 +12,8 @@ from statistics import fmean
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Measurement, Results, cut, load
+from vitedu.bench.experiments import DATA, Arms, Measurement, Profile, Results, cut, load
 from vitedu.encoder import EncoderBlock
-from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
 from vitedu.training import train_one_epoch, weight_decay_groups
 from vitedu.vit import VisionTransformer
