@@ -16,7 +16,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
@@ -51,9 +51,7 @@ def cut(size: int, profile: Profile, quick: int) -> int:
     return min(size, quick) if profile.name == "quick" else size
 
 
-def images(
-    profile: Profile, count: int | None, quick: tuple[int, int | None], name: str = DATA
-) -> Data:
+def images(profile: Profile, count: int | None, quick: tuple[int, int], name: str = DATA) -> Data:
     """Load images once: ``count`` to learn from; ``quick`` says how many, and how many others."""
     limit, held_out = quick if profile.name == "quick" else (count, None)
     return load(name, limit=limit, held_out=held_out)
@@ -80,22 +78,16 @@ def settings_of(arm: str, arms: Arms, **common) -> tuple[dict[str, Any], dict[st
 
 
 def training(
-    arms: Arms,
-    build: Callable[[str, int], Any],
-    columns: str = COLUMNS,
-    *,
-    data: Callable[[int, Profile], Data] | None = None,
-    quick: tuple[int, int] = (200, 200),
-    validation_images: int | None = 100,
-    **common,
+    arms: Arms, build, columns=COLUMNS, *, data=None, quick=(200, 200), validation=100, **common
 ) -> Callable[[str, int, Profile], Results]:
     """Make the ``run`` of an experiment that trains one network a run and measures it.
 
     Args:
         arms: fields of ``TrainConfig`` among the settings change those of ``common``.
         build: makes the network of an arm and a seed.
-        columns, validation_images: as in ``train_and_measure``.
-        data: gives the images for a seed; by default all photographs, or as many as ``quick`` says.
+        columns, validation: as in ``train_and_measure``.
+        data: gives the images for a seed and a profile; by default all photographs, in the quick
+            profile as many as ``quick`` says, to learn from and others.
     """
 
     def run(arm: str, seed: int, profile: Profile) -> Results:
@@ -104,7 +96,7 @@ def training(
         learned_from = data(seed, profile) if data else images(profile, None, quick)
         torch.manual_seed(seed)
         model, config = build(arm, seed), TrainConfig(**recipe)
-        return train_and_measure(model, learned_from, config, columns, validation_images)
+        return train_and_measure(model, learned_from, config, columns, validation)
 
     return run
 
@@ -113,36 +105,32 @@ def train_and_measure(
     model: nn.Module,
     data: Data,
     config: TrainConfig,
-    columns: str = COLUMNS,
-    validation_images: int | None = None,
-    **options,
+    columns=COLUMNS,
+    validation_images=None,
+    **more,
 ) -> Results:
     """Train a model to the end, leave it on the CPU, and give the results named by ``columns``.
 
-    ``fit``, which takes the ``options``, validates on the first images only, or on all, and counted
-    the losses and accuracies of training, in its last epoch or in all. Accuracies on validation and
-    test images are of all of them. Seconds are those of training. A KeyboardInterrupt passes: half
-    a run must not become a row.
+    ``fit``, which takes what is ``more``, validates on the first images only, or on all, and
+    counted the losses and accuracies of training, in its last epoch or in all. Accuracies on
+    validation and test images are of all of them. Seconds are those of training. A
+    KeyboardInterrupt passes: half a run must not become a row.
     """
     split, names, cpu = data.validation, columns.split(), torch.device("cpu")
     few = Split(split.images[:validation_images], split.labels[:validation_images])
     started = time.process_time()
-    options = {"show_progress": False, **options}
-    history = fit(model, replace(data, validation=few), config, **options)
+    more = {"show_progress": False, **more}
+    history = fit(model, replace(data, validation=few), config, **more)
     if history.interrupted:
         raise KeyboardInterrupt
     cpu_seconds, last = time.process_time() - started, history.rows[-1]
     model.to(cpu)
-    results = {
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "train_images": len(data.train),
-        "train_accuracies": [round(row.train_accuracy, 3) for row in history.rows],
-        "validation_accuracy": last.validation_accuracy,
-        "device": history.device,
-        "precision": history.precision,
-        "seconds": round(history.seconds, 1),
-        "cpu_seconds": round(cpu_seconds, 1),
-    }
+    results: Results = {"device": history.device, "precision": history.precision}
+    results |= {"seconds": round(history.seconds, 1), "cpu_seconds": round(cpu_seconds, 1)}
+    results["parameters"] = sum(p.numel() for p in model.parameters())
+    results["train_images"] = len(data.train)
+    results["train_accuracies"] = [round(share, 3) for share in history.column("train_accuracy")]
+    results["validation_accuracy"] = last.validation_accuracy
     for name in ("train_loss", "train_accuracy", "validation_loss"):
         results[name] = round(getattr(last, name), 4)
     if validation_images and "validation_accuracy" in names:
@@ -214,23 +202,13 @@ def by_arm(rows: Iterable[Measurement], result: str, factor: float = 1) -> dict[
 
 
 def complete(
-    name: str,
-    out: Path,
-    run: Callable[[str, int], Results],
-    options: dict,
-    *,
-    data: str,
-    seeds: Sequence[int],
-    only: Sequence[str] = (),
+    name: str, out: Path, run: Callable, options: dict, *, data: str, seeds: list[int], only=()
 ) -> list[Measurement]:
     """Run every chosen arm of an experiment with every seed that the file does not hold.
 
     ``run`` takes arm and seed, and learns from ``data``. Each run is added to the file ``out`` as
     soon as it is done. With other options or data an arm runs anew. ``only`` has parts of names to
-    choose arms by; all if empty.
-
-    Returns:
-        All measurements of the file.
+    choose arms by; all if empty. All measurements of the file are returned.
     """
     arms = find(name).ARMS
     chosen = [arm for arm in arms if not only or any(word in arm for word in only)]
@@ -272,16 +250,14 @@ def read(path: Path, arms: Arms) -> Iterator[Measurement]:
         yield row
 
 
-def group_by_arm(
-    runs: Iterable[Measurement], arms: Arms
-) -> list[tuple[str, dict, list[Measurement]]]:
+def group_by_arm(rows: Iterable[Measurement], arms: Arms) -> list[tuple[str, dict, list]]:
     """Group measurements by arm, data and options: (arm, data and options, measurements)."""
     order = list(arms)
 
-    def key(run: Measurement) -> tuple[str, int]:
-        return json.dumps({"data": run.data, **run.options}), order.index(run.arm)
+    def key(row: Measurement) -> tuple[str, int]:
+        return json.dumps({"data": row.data, **row.options}), order.index(row.arm)
 
-    groups = itertools.groupby(sorted(runs, key=key), key)
+    groups = itertools.groupby(sorted(rows, key=key), key)
     return [(order[place], json.loads(options), [*group]) for (options, place), group in groups]
 
 

@@ -29,7 +29,6 @@ ARMS: Arms = {
 }
 LOSSES: Any = {"CLIP": clip_loss, "SigLIP": sigmoid_contrastive_loss}
 WORDS = torch.tensor([[VOCABULARY.index(word) for word in c.split()] for c in CAPTIONS])  # (240, T)
-Pair = tuple[torch.Tensor, torch.Tensor]
 WIDTH = 64  # of the space that images and captions share
 
 
@@ -58,7 +57,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return score(*train(arm, seed, profile), profile)
 
 
-def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int = 64) -> Pair:
+def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int = 64) -> tuple:
     """Train an image and a text network, ``batch`` pairs a step; ``loss_of`` may be a student's.
 
     Returns:
@@ -86,8 +85,8 @@ def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int
         descend(optimizer, price, 3e-3 * (min(1, (k + 1) / 30) * (1 - k / steps)))
     image_net.eval()
     with torch.no_grad():
-        batches = drawings_for_test(profile)[0].split(250)
-        parts = [image_net(normalize(some, data)) for some in batches]
+        new = drawings_for_test(profile)[0].split(250)
+        parts = [image_net(normalize(some, data)) for some in new]
         return F.normalize(torch.cat(parts), dim=1), F.normalize(text_net(WORDS), dim=1)
 
 
@@ -101,7 +100,7 @@ def score(image_features: torch.Tensor, text_features: torch.Tensor, profile: Pr
     images, labels, masks = drawings_for_test(profile)
     facts = facts_of(images, labels, masks)
     nearest = (image_features @ text_features.T).argmax(dim=1)  # (n,), of 240 captions
-    hit, is_unseen = (nearest == caption_of(facts)).double(), is_held_out(facts)
+    hit, is_unseen = nearest == caption_of(facts), is_held_out(facts)
     parts = torch.stack([nearest // 24, nearest // 4 % 6, nearest % 4], dim=1) == facts
     by_class = F.normalize(text_features.unflatten(0, (len(SHAPES), 24)).mean(dim=1), dim=1)
     is_class_right = (image_features @ by_class.T).argmax(dim=1) == labels

@@ -20,14 +20,12 @@ from vitedu.options import build_model, preset
 
 PRESET = "vit_pico_patch4_32"
 COMMON = {"epochs": 1, "batch_size": 64, "weight_decay": 0.1, "crop_padding": None}
-CROPS = {"crop_padding": 1}
+CROPS, FLAT = {"crop_padding": 1}, {"warmup_share": 0.0}
 ADAMW, MUON = (0.00025, 0.0005, 0.001, 0.002, 0.004), (0.001, 0.002, 0.004, 0.008, 0.016)
 CONSTANT, SCHEDULE = "AdamW, constant rate", "AdamW, schedule, crops"
 BEST = "Muon, schedule, crops"
 RATES: dict[str, Arms] = {  # recipe -> its arms, one a rate
-    CONSTANT: {
-        f"{CONSTANT}, {lr:g}": {"lr": lr, "final_lr": lr, "warmup_share": 0.0} for lr in ADAMW[:4]
-    },
+    CONSTANT: {f"{CONSTANT}, {lr:g}": {"lr": lr, "final_lr": lr, **FLAT} for lr in ADAMW[:4]},
     SCHEDULE: {f"{SCHEDULE}, {lr:g}": {"lr": lr, **CROPS} for lr in ADAMW[1:]},
     BEST: {f"{BEST}, {lr:g}": {"lr": lr, "optimizer": "muon", **CROPS} for lr in MUON},
 }
@@ -87,12 +85,10 @@ def largest_gain(rows: Sequence[Measurement]) -> str:
 def traced_moment(rows: Sequence[Measurement], data: Data) -> dict[str, Any]:
     """Give the end of the traced run as ``plots.training.show_moment`` takes it."""
     found = next(row.results for row in rows if (row.arm, row.seed) == TRACED)
-    names, count = data.class_names, len(found["losses"])
-    return {
-        "losses": found["losses"],
-        "validation": [(count, found["validation_loss"])],
-        "steps": count,
-        "images": data.validation.images[:16],
-        "truth": [names[k] for k in data.validation.labels[:16]],
-        "answers": [names[k] for k in found["answers"]],
-    }
+    losses, first = found["losses"], slice(16)
+    moment: dict[str, Any] = {"losses": losses, "steps": len(losses)}
+    moment |= {"validation": [(len(losses), found["validation_loss"])]}
+    moment["images"] = data.validation.images[first]
+    for what, numbers in (("truth", data.validation.labels[first]), ("answers", found["answers"])):
+        moment[what] = [data.class_names[k] for k in numbers]
+    return moment

@@ -23,4 +23,4 @@ def build(arm: str, seed: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
 
 
-run = training(ARMS, build, COLUMNS, validation_images=None, batch_size=64, crop_padding=1)
+run = training(ARMS, build, COLUMNS, validation=None, batch_size=64, crop_padding=1)

@@ -22,13 +22,12 @@ from vitedu.vit import VisionTransformer
 CONFIG = ViTConfigWithOptions(32, 8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
 COUNT, STEPS = 400, 1_000  # labelled photographs, and steps
 COPIES = 8  # of each image, where windows are cut beforehand
-SHIFTS = {"crop_padding": 4}
+SHIFTS, MUON = {"crop_padding": 4}, {"optimizer": "muon", "lr": 0.016}
 ARMS: Arms = {
     "nothing": {},
     "shifts and mirrors": SHIFTS,
     "shifts and mixup": SHIFTS | {"mixup_share": 0.8},
-    "4,000 photographs": SHIFTS
-    | {"count": 4_000, "label_smoothing": 0.1, "optimizer": "muon", "lr": 0.016},
+    "4,000 photographs": SHIFTS | {"count": 4_000, "label_smoothing": 0.1} | MUON,
     "shifts and drop-path": SHIFTS | {"model": {"drop_path_rate": 0.2}},
     "random-resized crops": {"resized": 0.5},
     "one operation of a policy": {"policy_share": 0.8},
@@ -67,8 +66,7 @@ def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
         train, epochs = windows(train, least, seed), max(1, epochs // COPIES)
     config = TrainConfig(epochs=epochs, seed=seed, **FEW, **options)
     model, train_data = build(seed, fixed_positions=fixed, **changes), replace(data, train=train)
-    columns = "test_accuracy"
-    results = train_and_measure(model, train_data, config, columns, validation_images=10)
+    results = train_and_measure(model, train_data, config, "test_accuracy", 10)
     train_accuracy = measure(model, data.train, data, torch.device("cpu"), torch.float32)[1]
     return {"train_accuracy": train_accuracy, **results}
 

@@ -24,7 +24,7 @@ run = training(
     lambda arm, seed: build(ARMS[arm]["network"], seed),
     "train_accuracy validation_accuracy cpu_seconds",
     data=partial(photographs, 3_200),
-    validation_images=None,
+    validation=None,
     epochs=12,
     **COMMON,
 )

@@ -29,6 +29,6 @@ run = training(
     lambda arm, seed: TorchEncoderViT(PRESETS["vit_pico_patch4_32"]),
     "train_accuracy validation_accuracy seconds",
     quick=(1_000, 500),
-    validation_images=None,
+    validation=None,
     epochs=1,
 )

@@ -94,7 +94,7 @@ one_epoch = partial(
     training,
     columns="parameters validation_accuracy test_accuracy precision seconds",
     quick=(1_000, 500),
-    validation_images=None,
+    validation=None,
     **vars(thread_recipe()),
 )
 run = one_epoch(ARMS, build)
