@@ -40,7 +40,8 @@ from vitedu.stopwatch import machine
 FOLDER = Path(__file__).parent
 DATA = "cifar10"  # what experiments run on
 load = cache(load_data)
-Arms = dict[str, dict[str, Any]]  # name -> settings, in what JSON can hold
+Settings = dict[str, Any]  # in what JSON can hold
+Arms = dict[str, Settings]  # name -> settings
 Results = dict[str, Any]  # numbers, and facts in words such as the precision in use
 COLUMNS = "parameters train_accuracy test_accuracy cpu_seconds"
 REMEDY = "Remove the line to measure it again."
@@ -63,7 +64,7 @@ def drawings(count: int, stream: int) -> tuple[torch.Tensor, ...]:
     return tuple(map(torch.from_numpy, draw_shapes(count, seed=0, stream=stream)))
 
 
-def settings_of(arm: str, arms: Arms, **common) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings_of(arm: str, arms: Arms, **common) -> tuple[Settings, Settings]:
     """Look up the settings of an arm, over ``common`` ones; a ValueError lists the choices.
 
     Returns:
@@ -71,7 +72,7 @@ def settings_of(arm: str, arms: Arms, **common) -> tuple[dict[str, Any], dict[st
     """
     if arm not in arms:
         raise ValueError(f"no arm named {arm!r}. Choices: {'; '.join(arms)}.")
-    both: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    both: tuple[Settings, Settings] = {}, {}
     for name, value in (common | arms[arm]).items():
         both[hasattr(TrainConfig, name)][name] = value
     return both

@@ -6,7 +6,6 @@ shipped weights, which know the ten shapes and no word; the text network starts 
 """
 
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,8 +26,9 @@ ARMS: Arms = {
     "SigLIP": {"loss": "SigLIP"},
     "CLIP, random image network": {"loss": "CLIP", "from": "random weights"},
 }
-LOSSES: Any = {"CLIP": clip_loss, "SigLIP": sigmoid_contrastive_loss}
+LOSSES: dict = {"CLIP": clip_loss, "SigLIP": sigmoid_contrastive_loss}
 WORDS = torch.tensor([[VOCABULARY.index(word) for word in c.split()] for c in CAPTIONS])  # (240, T)
+Pair = tuple[torch.Tensor, torch.Tensor]
 WIDTH = 64  # of the space that images and captions share
 
 
@@ -57,7 +57,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return score(*train(arm, seed, profile), profile)
 
 
-def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int = 64) -> tuple:
+def train(arm: str, seed: int, profile: Profile, loss_of=None, batch: int = 64) -> Pair:
     """Train an image and a text network, ``batch`` pairs a step; ``loss_of`` may be a student's.
 
     Returns:

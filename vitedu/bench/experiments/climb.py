@@ -8,7 +8,6 @@ has a worse one on either side.
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import Any
 
 import torch
 
@@ -45,7 +44,7 @@ NOT_MEASURED = "Not measured yet; vitedu bench experiments climb --seeds 0 1 2 t
 TRACED = STEPS["+ its own rate"], 0  # the run that the notebook begins with
 
 
-def run(arm: str, seed: int, profile: Profile) -> dict[str, Any]:
+def run(arm: str, seed: int, profile: Profile) -> dict:
     """Train one arm and measure it; of the traced run keep the losses and sixteen answers."""
     data, losses, is_traced = (
         images(profile, None, (320, 100)),
@@ -82,11 +81,11 @@ def largest_gain(rows: Sequence[Measurement]) -> str:
     return max(gains, key=gains.__getitem__).removeprefix("+ ")
 
 
-def traced_moment(rows: Sequence[Measurement], data: Data) -> dict[str, Any]:
+def traced_moment(rows: Sequence[Measurement], data: Data) -> dict:
     """Give the end of the traced run as ``plots.training.show_moment`` takes it."""
     found = next(row.results for row in rows if (row.arm, row.seed) == TRACED)
     losses, first = found["losses"], slice(16)
-    moment: dict[str, Any] = {"losses": losses, "steps": len(losses)}
+    moment: dict = {"losses": losses, "steps": len(losses)}
     moment |= {"validation": [(len(losses), found["validation_loss"])]}
     moment["images"] = data.validation.images[first]
     for what, numbers in (("truth", data.validation.labels[first]), ("answers", found["answers"])):

@@ -5,8 +5,6 @@ and mirror images and the recipe are the same, and nothing was tuned for any of 
 80,000 parameters.
 """
 
-from typing import Any
-
 import torch
 from torch import nn
 
@@ -31,7 +29,7 @@ ARMS: Arms = {
     "linear attention": {**ONE_GRID, "kinds": ["linear"]},
     "random features": {**ONE_GRID, "kinds": ["random features"]},
 }
-RECIPE: Any = {"epochs": 1, "batch_size": 64, "optimizer": "muon", "lr": 4e-3, "crop_padding": 2}
+RECIPE: dict = {"epochs": 1, "batch_size": 64, "optimizer": "muon", "lr": 4e-3, "crop_padding": 2}
 RECIPE |= {"label_smoothing": 0.1, "precision": "float32"}
 
 

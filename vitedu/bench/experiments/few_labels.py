@@ -7,7 +7,6 @@ Shown is what this rate reaches on test photographs.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -78,7 +77,7 @@ def adapt(
             setattr(owner, name, lora(getattr(owner, name), rank, alpha=rank))
     model.head = nn.Linear(config.embed_dim, data.num_classes)
     nn.init.zeros_(model.head.weight)
-    learning: Any = [p for p in model.parameters() if p.requires_grad]
+    learning: list = [p for p in model.parameters() if p.requires_grad]
     num_trained = sum(p.numel() for p in learning)
     if way == "layer-wise":
         learning = groups_of(model, lr, WAYS[way]["decay"])

@@ -4,7 +4,6 @@ The heads learn together. The backbone does not: it is the shipped one, or rando
 """
 
 from functools import cache
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +21,7 @@ from vitedu.vit import VisionTransformer, ViTConfig, capture
 DATA = "shapes"  # box, mask and depth need the object
 ARMS: Arms = {"trained": {"trained": True}, "untrained": {"trained": False}}
 Tensors = dict[str, torch.Tensor]
-LOSSES: Any = [("class", 1, F.cross_entropy), ("box", 4, F.l1_loss)]
+LOSSES: list[tuple] = [("class", 1, F.cross_entropy), ("box", 4, F.l1_loss)]
 LOSSES += [("mask", 1, F.binary_cross_entropy_with_logits), ("depth", 1, F.l1_loss)]
 
 

@@ -5,8 +5,6 @@ Notebook 05. Every arm trains the same small model with at most one thing change
 shuffle stands inside its model, behind crops and flips, which are made for pictures.
 """
 
-from typing import Any
-
 import torch
 
 from vitedu.bench.experiments import Arms, Results, cut, images, settings_of, train_and_measure
@@ -54,7 +52,7 @@ class ShuffledPatches(VisionTransformerWithOptions):
 def build(arm: str, seed: int, data: Data) -> VisionTransformer:
     """Make the untrained model of an arm."""
     torch.manual_seed(seed)
-    options: Any = {"num_classes": data.num_classes, "in_channels": data.in_channels}
+    options: dict = {"num_classes": data.num_classes, "in_channels": data.in_channels}
     options |= {"fused": True, **settings_of(arm, ARMS)[0]}
     kind = ShuffledPatches if options.pop("shuffled", False) else VisionTransformerWithOptions
     if options.get("pool") == "max":  # has the shape of a model without a class token

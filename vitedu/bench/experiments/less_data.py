@@ -7,7 +7,6 @@ are.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -36,7 +35,7 @@ ARMS: Arms = {
     "dropout": {"model": {"drop_rate": 0.1}},
     "fixed positions": {"fixed_positions": True},
 }
-FEW: Any = {"batch_size": 50, "precision": "float32"}  # how few photographs are learned from
+FEW: dict = {"batch_size": 50, "precision": "float32"}  # how few photographs are learned from
 
 
 def build(seed: int, *, fixed_positions: bool = False, **changes) -> VisionTransformer:
@@ -55,7 +54,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return learn(ARMS[arm], seed, profile)
 
 
-def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
+def learn(settings: dict, seed: int, profile: Profile) -> Results:
     """Train with any settings: those of an arm, or one's own."""
     options = {"crop_padding": None, "lr": 2e-3, **settings}
     changes, fixed = options.pop("model", {}), options.pop("fixed_positions", False)

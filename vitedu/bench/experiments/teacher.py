@@ -6,7 +6,6 @@ teaches the distillation head: labels, or answers of a small CNN that learned fr
 
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +26,7 @@ ARMS: Arms = {
 HALF, STEPS = 32, 1_000  # images of a batch for each head
 
 
-def run(arm: str, seed: int, profile: Profile, loss_of: Any = distillation_loss) -> Results:
+def run(arm: str, seed: int, profile: Profile, loss_of=distillation_loss) -> Results:
     """Train a student, measure it and its teacher; ``loss_of`` is its loss for hard answers."""
     few, teacher, settings = few_photographs(seed, profile), train_teacher(seed, profile), ARMS[arm]
     images, labels = few.train.images, few.train.labels

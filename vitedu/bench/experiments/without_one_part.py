@@ -90,7 +90,7 @@ def build(arm: str, seed: int, make: Callable[..., Any] = VisionTransformer) -> 
     return model
 
 
-one_epoch = partial(
+one_epoch: Any = partial(
     training,
     columns="parameters validation_accuracy test_accuracy precision seconds",
     quick=(1_000, 500),
