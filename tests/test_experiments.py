@@ -193,6 +193,11 @@ def test_unknown_names_list_the_choices(calls, tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(ValueError, match="no experiment named 'x'. Choices: .*ablations"):
         measured("x")
+    for name, run in {"less_data": "run", "teacher": "run", "captions": "train"}.items():
+        with pytest.raises(ValueError, match="no arm named 'x'. Choices: .*; "):
+            getattr(experiments.find(name), run)("x", 0, QUICK)
+    with pytest.raises(ValueError, match="no arm named 'x'. Choices: .*LoRA"):
+        experiments.find("few_labels").adapt("x", 0, QUICK, lr=1e-3)
 
 
 @pytest.mark.parametrize("name", names())

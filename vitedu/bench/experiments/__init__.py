@@ -64,16 +64,17 @@ def drawings(count: int, stream: int) -> tuple[torch.Tensor, ...]:
     return tuple(map(torch.from_numpy, draw_shapes(count, seed=0, stream=stream)))
 
 
-def settings_of(arm: str, arms: Arms, **common) -> tuple[Settings, Settings]:
-    """Look up the settings of an arm, over ``common`` ones; a ValueError lists the choices.
-
-    Returns:
-        Those that are no fields of ``TrainConfig``, such as the model's, and those that are.
-    """
+def look_up(arm: str, arms: Arms) -> Settings:
+    """Give the settings of an arm; a ValueError lists the choices."""
     if arm not in arms:
         raise ValueError(f"no arm named {arm!r}. Choices: {'; '.join(arms)}.")
+    return arms[arm]
+
+
+def settings_of(arm: str, arms: Arms, **common) -> tuple[Settings, Settings]:
+    """Part the settings of an arm, over ``common`` ones: the model's, then ``TrainConfig``'s."""
     both: tuple[Settings, Settings] = {}, {}
-    for name, value in (common | arms[arm]).items():
+    for name, value in (common | look_up(arm, arms)).items():
         both[hasattr(TrainConfig, name)][name] = value
     return both
 
@@ -236,18 +237,17 @@ def read(path: Path, arms: Arms) -> Iterator[Measurement]:
     """
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     for number, line in enumerate(lines, start=1):
-        place, problem = f"{path}, line {number}", ""
+        place = f"{path}, line {number}"
         try:
             row = Measurement(**json.loads(line))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place} is no measurement: {error}. {REMEDY}") from None
-        if row.arm not in arms:
-            problem = f"no arm named {row.arm!r}. Choices: {'; '.join(arms)}."
-        elif row.settings != arms[row.arm]:
-            now = f"and now means {arms[row.arm]}"
-            problem = f"{row.arm!r} was measured with {row.settings}, {now}."
-        if problem:
-            raise ValueError(f"{place}: {problem} {REMEDY}")
+        try:
+            if row.settings != (now := look_up(row.arm, arms)):
+                before = f"{row.arm!r} was measured with {row.settings}"
+                raise ValueError(f"{before}, and now means {now}.")
+        except ValueError as error:
+            raise ValueError(f"{place}: {error} {REMEDY}") from None
         yield row
 
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Profile, Results, drawings
+from vitedu.bench.experiments import Arms, Profile, Results, drawings, look_up
 from vitedu.data.shapes import SHAPES
 from vitedu.data.targets import CAPTIONS, VOCABULARY, caption_of, facts_of
 from vitedu.encoder import EncoderBlock
@@ -63,20 +63,21 @@ def train(arm: str, seed: int, profile: Profile, loss_of=None, batch: int = 64) 
     Returns:
         Unit features of all test images (n, D) and of all captions (240, D).
     """
+    settings = look_up(arm, ARMS)
     config, weights, data = read_course_model("shapes_patch4", DATA)
     images, *truth = drawings(profile.pick(quick=400, laptop=4_000, gpu=10_000), 0)
     facts = facts_of(images, *truth)
     train_rows = (~is_held_out(facts)).nonzero().flatten()
     torch.manual_seed(seed)
     image_net, text_net = build_model(config), TextEncoder()
-    if "from" not in ARMS[arm]:
+    if "from" not in settings:
         image_net.load_state_dict(weights)
     image_net.head = nn.Linear(config.embed_dim, WIDTH)
     # both losses learn their scale, as its logarithm; SigLIP learns its bias as well
     scale, bias = nn.Parameter(torch.tensor(math.log(10.0))), nn.Parameter(torch.tensor(-10.0))
     learning = [*image_net.parameters(), *text_net.parameters(), scale, bias]
     optimizer = torch.optim.AdamW(learning, weight_decay=0.05)
-    steps, loss = profile.pick(quick=10, laptop=300, gpu=1_000), ARMS[arm]["loss"]
+    steps, loss = profile.pick(quick=10, laptop=300, gpu=1_000), settings["loss"]
     for k in range(steps):
         some = train_rows[torch.randint(len(train_rows), (batch,))]
         pairs = image_net(normalize(images[some], data)), text_net(WORDS[caption_of(facts[some])])

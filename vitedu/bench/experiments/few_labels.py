@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Data, Measurement, Profile, Results, cut, load
+from vitedu.bench.experiments import DATA, Arms, Data, Measurement, Profile, cut, load, look_up
 from vitedu.options import build_model, with_options
 from vitedu.pretrained.reading import read_course_model
 from vitedu.transfer import LoRALinear, accuracy_of, fit_to, layerwise_lr_groups
@@ -35,7 +35,7 @@ ARMS: Arms = {
 LABELS, STEPS, BATCH = 100, 40, 50
 
 
-def run(arm: str, seed: int, profile: Profile) -> Results:
+def run(arm: str, seed: int, profile: Profile) -> dict:
     """Train in one way at one rate, and measure it on photographs that were not trained on."""
     model, num_trained = adapt(ARMS[arm]["way"], seed, profile, lr=ARMS[arm]["lr"])
     data, last = photographs(profile), -cut(500, profile, 100)  # on these no seed trains
@@ -63,7 +63,8 @@ def adapt(
     Returns:
         The model in eval mode, and how many parameters learned.
     """
-    data, config, weights = photographs(profile), *read_course_model(NAME, DATA)[:2]
+    options, data = look_up(way, WAYS), photographs(profile)
+    config, weights, _ = read_course_model(NAME, DATA)
     torch.manual_seed(seed)
     model = build_model(with_options(config, fused=True))
     model.register_module("head", nn.Identity())  # the weights have none
@@ -80,7 +81,7 @@ def adapt(
     learning: list = [p for p in model.parameters() if p.requires_grad]
     num_trained = sum(p.numel() for p in learning)
     if way == "layer-wise":
-        learning = groups_of(model, lr, WAYS[way]["decay"])
+        learning = groups_of(model, lr, options["decay"])
     start = LABELS * seed % (len(data.validation) // 2)  # the last ones are to choose with
     few = slice(start, start + count)  # a hundred: ten of each class
     images, labels = data.normalize(data.validation.images[few]), data.validation.labels[few]

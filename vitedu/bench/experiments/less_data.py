@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import torch
 
-from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Profile, cut, load, look_up, train_and_measure
 from vitedu.data.loading import Data, Split
 from vitedu.fitting.loop import TrainConfig, measure
 from vitedu.less_data import random_resized_crop
@@ -49,12 +49,12 @@ def build(seed: int, *, fixed_positions: bool = False, **changes) -> VisionTrans
     return model
 
 
-def run(arm: str, seed: int, profile: Profile) -> Results:
+def run(arm: str, seed: int, profile: Profile) -> dict:
     """Train one model and measure it on training and test photographs as they are."""
-    return learn(ARMS[arm], seed, profile)
+    return learn(look_up(arm, ARMS), seed, profile)
 
 
-def learn(settings: dict, seed: int, profile: Profile) -> Results:
+def learn(settings: dict, seed: int, profile: Profile) -> dict:
     """Train with any settings: those of an arm, or one's own."""
     options = {"crop_padding": None, "lr": 2e-3, **settings}
     changes, fixed = options.pop("model", {}), options.pop("fixed_positions", False)

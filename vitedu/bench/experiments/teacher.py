@@ -10,7 +10,7 @@ from functools import cache, partial
 import torch
 import torch.nn.functional as F
 
-from vitedu.bench.experiments import Arms, Profile, Results, cut, train_and_measure
+from vitedu.bench.experiments import Arms, Profile, Results, cut, look_up, train_and_measure
 from vitedu.bench.experiments.less_data import CONFIG, FEW, few_photographs, photographs
 from vitedu.fitting.loop import TrainConfig, logits_of, measure_test_accuracy
 from vitedu.less_data import DistilledViT, descend, distillation_loss
@@ -28,7 +28,8 @@ HALF, STEPS = 32, 1_000  # images of a batch for each head
 
 def run(arm: str, seed: int, profile: Profile, loss_of=distillation_loss) -> Results:
     """Train a student, measure it and its teacher; ``loss_of`` is its loss for hard answers."""
-    few, teacher, settings = few_photographs(seed, profile), train_teacher(seed, profile), ARMS[arm]
+    few, settings = few_photographs(seed, profile), look_up(arm, ARMS)
+    teacher = train_teacher(seed, profile)
     images, labels = few.train.images, few.train.labels
     # of all photographs nobody reads the labels
     source = photographs(profile).train.images if settings["other"] else images
