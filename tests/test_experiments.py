@@ -2,13 +2,14 @@
 
 import json
 import re
+import shlex
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 from torch import nn
 
-from vitedu.__main__ import main
+from vitedu.__main__ import build_parser, main
 from vitedu.bench import experiments
 from vitedu.bench.experiments import (
     complete,
@@ -109,7 +110,7 @@ def test_table_gives_mean_and_spread_of_every_arm_in_their_order(calls, tmp_path
     [
         ("{", "line 2 is no measurement"),
         ('{"arm": "small"}', "line 2 is no measurement"),
-        (None, "'small' was measured with {'width': 9}, and now means {'width': 8}"),
+        (None, "'small' was measured with {'width': 9}, and now means {'width': 8}. Remove the"),
     ],
     ids=["cut", "fields", "settings"],
 )
@@ -192,15 +193,27 @@ def test_unknown_names_list_the_choices(calls, tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(ValueError, match="no experiment named 'x'. Choices: .*ablations"):
         measured("x")
+    for name, run in {"less_data": "run", "teacher": "run", "captions": "train"}.items():
+        with pytest.raises(ValueError, match="no arm named 'x'. Choices: .*; "):
+            getattr(experiments.find(name), run)("x", 0, QUICK)
+    with pytest.raises(ValueError, match="no arm named 'x'. Choices: .*LoRA"):
+        experiments.find("few_labels").adapt("x", 0, QUICK, lr=1e-3)
 
 
-def test_every_experiment_has_arms_a_run_and_measurements_that_fit():
-    """Settings survive JSON, and what is shipped belongs to the present arms."""
-    for name in names():
-        module = experiments.find(name)
-        assert callable(module.run) and module.__doc__
-        assert json.loads(json.dumps(module.ARMS)) == module.ARMS
-        assert {found.experiment for found in measured(name)} <= {name}
+@pytest.mark.parametrize("name", names())
+def test_table_and_shipped_rows_of_an_experiment_fit(name):
+    """Every arm has rows, with the settings it has now, and the command of a row would run it."""
+    module, rows = experiments.find(name), measured(name)
+    assert callable(module.run) and module.__doc__
+    assert json.loads(json.dumps(module.ARMS)) == module.ARMS
+    assert {row.arm for row in rows} == set(module.ARMS)
+    for row in rows:
+        told = build_parser().parse_args(shlex.split(row.command)[1:])
+        assert row.settings == module.ARMS[row.arm] and row.seed in told.seeds
+        assert not told.only or any(word in row.arm for word in told.only)
+        assert {row.experiment, getattr(told, "name", name), name} == {name}
+        if "profile" in row.options:
+            assert told.profile in (None, row.options["profile"])
 
 
 class Counted(nn.Linear):

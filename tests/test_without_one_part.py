@@ -74,7 +74,7 @@ def test_arms_lack_what_they_say():
         assert torch.allclose(model(IMAGES), model(shuffled), atol=1e-6) != is_seen
     assert {block.attn.num_heads for block in build("one head", 0).blocks} == {1}
     assert build("no positions", 0).pos_embed.requires_grad is False
-    with pytest.raises(ValueError, match="no arm named 'no head'. Choices: whole, no positions"):
+    with pytest.raises(ValueError, match="no arm named 'no head'. Choices: whole; no positions"):
         build("no head", 0)
 
 

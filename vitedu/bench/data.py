@@ -65,11 +65,7 @@ def torchvision_loader(
 
 
 def bench_data(
-    device: torch.device,
-    num_images: int = 8192,
-    batch: int = 128,
-    rounds: int = 7,
-    workers: int = 2,
+    device: torch.device, num_images=8192, batch=128, rounds=7, workers=2
 ) -> dict[str, float]:
     """Time passes over random images, ours and torchvision's in turn, and print images per second.
 

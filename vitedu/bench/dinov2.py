@@ -9,6 +9,7 @@ it. Not here: what is measured (``vitedu.pretrained.photographs``).
 import hashlib
 import io
 import zipfile
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -25,13 +26,15 @@ from vitedu.pretrained.photographs import (
 NAME = "vit_small_patch14_dinov2"
 WHEEL = "90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526"  # its sha256
 KEPT = 32  # directions of features and positions
-# the hub's name of a layer -> timm's
-LAYERS = {
-    "norm1": "norm1",
-    "norm2": "norm2",
-    "mlp.fc1": "mlp.fc1",
-    "mlp.fc2": "mlp.fc2",
+NAMES = {  # parts of the hub's names -> timm's
+    "backbone.": "",
+    "embeddings.patch_embeddings.projection": "patch_embed.proj",
+    "embeddings.cls_token": "cls_token",
+    "layernorm": "norm",
+    "encoder.layer": "blocks",
     "attention.output.dense": "attn.proj",
+    "layer_scale1.lambda1": "ls1.gamma",
+    "layer_scale2.lambda1": "ls2.gamma",
 }
 
 
@@ -48,8 +51,8 @@ def ship_dinov2(file: Path, out: Path = SHIPPED) -> None:
         save_tensors(file, tensors)
         print(f"weights written to {file}")
     seen = look_at_photographs(load_pretrained(NAME, weights=file, image_size=IMAGE_SIZE))
-    seen["features"] = leading_directions(seen["features"], KEPT)
-    seen["positions"] = leading_directions(seen["positions"], KEPT, centre=False)
+    for name in ("features", "positions"):
+        seen[name] = leading_directions(seen[name], KEPT, centre=name == "features")
     save_tensors(out, {name: found.half() for name, found in seen.items()})
     print(f"{out}, {out.stat().st_size:,} bytes")
 
@@ -80,24 +83,18 @@ def read_wheel(path: Path) -> dict[str, torch.Tensor]:
             names = [name for name in added[node.output[0]].input if name in given]
             given[names[0].replace(".bias", ".weight")] = given[node.input[1]].T
 
+    tensors = {}
+    for name, tensor in given.items():
+        if name.startswith("backbone."):
+            for theirs, ours in NAMES.items():
+                name = name.replace(theirs, ours)
+            tensors[name] = tensor
+    for i, kind in product(range(12), ("weight", "bias")):
+        parts = (
+            f"blocks.{i}.attention.attention.{part}.{kind}" for part in ("query", "key", "value")
+        )
+        tensors[f"blocks.{i}.attn.qkv.{kind}"] = torch.cat([tensors.pop(part) for part in parts])
     position = next(name for name in given if name.startswith("onnx::Concat"))  # of the class token
     positions = next(name for name in given if name.startswith("onnx::Reshape"))  # (1, 37*37, D)
-    tensors = {
-        "cls_token": given["backbone.embeddings.cls_token"],
-        "pos_embed": torch.cat([given[position], given[positions]], dim=1),
-    }
-    for kind in ("weight", "bias"):
-        patches = f"backbone.embeddings.patch_embeddings.projection.{kind}"
-        tensors[f"patch_embed.proj.{kind}"] = given[patches]
-        tensors[f"norm.{kind}"] = given[f"backbone.layernorm.{kind}"]
-    for i in range(12):
-        theirs, ours = f"backbone.encoder.layer.{i}", f"blocks.{i}"
-        for kind in ("weight", "bias"):
-            parts = [f"attention.attention.{part}.{kind}" for part in ("query", "key", "value")]
-            qkv = torch.cat([given[f"{theirs}.{part}"] for part in parts])
-            tensors[f"{ours}.attn.qkv.{kind}"] = qkv
-            for layer, name in LAYERS.items():
-                tensors[f"{ours}.{name}.{kind}"] = given[f"{theirs}.{layer}.{kind}"]
-        for k in (1, 2):
-            tensors[f"{ours}.ls{k}.gamma"] = given[f"{theirs}.layer_scale{k}.lambda1"]
+    tensors["pos_embed"] = torch.cat([given[position], given[positions]], dim=1)
     return tensors

@@ -62,18 +62,6 @@ def pretrain(name: str, out: Path, *, epochs: int | None = None, data: Data | No
     data, epochs = data or load_data(), EPOCHS[name] if epochs is None else epochs
     shape = {"width": 32} if name == CNN else asdict(preset("vit_pico_patch4_32"))
     config = replace(CNN_RECIPE if name == CNN else LABEL_FREE, epochs=epochs)
-    description = {
-        "preset": name,
-        "model": shape,
-        "data": {
-            "name": data.name,
-            "class_names": list(data.class_names),
-            "mean": data.mean.tolist(),
-            "std": data.std.tolist(),
-        },
-        "train": asdict(config),
-    }
-    out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(config.seed)
     if name == CNN:
@@ -83,6 +71,9 @@ def pretrain(name: str, out: Path, *, epochs: int | None = None, data: Data | No
             return
     else:
         model = learn_without_labels(name, data, config, out / "state.pt")
+    known: Any = {"name": data.name, "class_names": list(data.class_names)}
+    known |= {"mean": data.mean.tolist(), "std": data.std.tolist()}
+    description = {"preset": name, "model": shape, "data": known, "train": asdict(config)}
     description["outcome"] = {"interrupted": False, "epochs": epochs}
     save_checkpoint(out, model, description)
     print(f"written to {out}; vitedu bench ship {out} measures it")
@@ -90,27 +81,26 @@ def pretrain(name: str, out: Path, *, epochs: int | None = None, data: Data | No
 
 def learn_without_labels(name: str, data: Data, config: TrainConfig, state: Path) -> nn.Module:
     """Train an encoder on images alone; give it without what its task had besides."""
-    device = own_device(config.device)
-    learner = (Masked() if name == MASKED else Distilled()).to(device)
+    device, wanted, done = own_device(config.device), [name, config.epochs], 0
+    learner: Any = (Masked() if name == MASKED else Distilled()).to(device)
     images = data.train.images.to(device)
     optimizer = make_optimizer(learner.model, config, device)
-    steps, done = len(images) // config.batch_size, 0
+    steps = len(images) // config.batch_size
     total = steps * config.epochs
     parts = [learner, *optimizer.optimizers]
     if state.exists():
         saved = torch.load(state, map_location=device, weights_only=True)
-        if saved["wanted"] != [name, config.epochs]:
-            raise ValueError(f"{state} is of {saved['wanted']}, not of {[name, config.epochs]}.")
+        if saved["wanted"] != wanted:
+            raise ValueError(f"{state} is of {saved['wanted']}, not of {wanted}.")
         done = saved["done"]
         for part, values in zip(parts, saved["parts"], strict=True):
             part.load_state_dict(values)
     for epoch in range(done, config.epochs):
         draws = torch.Generator(device).manual_seed(1000 * config.seed + epoch)
-        order, losses = torch.randperm(len(images), generator=draws, device=device), []
-        start = time.perf_counter()
-        for step in range(steps):
-            batch = images[order[step * config.batch_size :][: config.batch_size]]
-            now = epoch * steps + step
+        order = torch.randperm(len(images), generator=draws, device=device)
+        losses, start = [], time.perf_counter()
+        for now in range(epoch * steps, (epoch + 1) * steps):
+            batch = images[order[now % steps * config.batch_size :][: config.batch_size]]
             for group in optimizer.param_groups:
                 group["lr"] = warmup_cosine(now, total, total // 10, config.lr)
             with autocast(device, pick_precision(device)):
@@ -119,16 +109,18 @@ def learn_without_labels(name: str, data: Data, config: TrainConfig, state: Path
             loss.backward()
             nn.utils.clip_grad_norm_(learner.model.parameters(), config.clip_norm)
             optimizer.step()
-            learner.after_step(now / total)
+            if name == DINO:
+                learner.follow(now / total)
             losses.append(loss.detach())
         mean = torch.stack(losses).mean().item()  # waits for the device
         seconds = time.perf_counter() - start
         print(f"epoch {epoch + 1}/{config.epochs}  loss {mean:.4f}  {seconds:.1f} s", flush=True)
-        values = [part.state_dict() for part in parts]
-        saved = {"wanted": [name, config.epochs], "done": epoch + 1, "parts": values}
-        torch.save(saved, state.with_suffix(".new"))
-        state.with_suffix(".new").replace(state)
-    return learner.encoder()
+        values, new = [part.state_dict() for part in parts], state.with_suffix(".new")
+        torch.save({"wanted": wanted, "done": epoch + 1, "parts": values}, new)
+        new.replace(state)
+    encoder = learner.model.encoder if name == MASKED else learner.teacher[0]
+    encoder.register_module("head", nn.Identity())
+    return encoder
 
 
 class Masked(nn.Module):
@@ -142,19 +134,11 @@ class Masked(nn.Module):
         """Give the price of guesses about uint8 images (B, 3, S, S), each patch normalised."""
         images = normalize(random_crop_flip(images, 4, draws))
         target = patchify(images, 4)
-        spread = target.std(dim=-1, keepdim=True) + 0.1
-        target = (target - target.mean(dim=-1, keepdim=True)) / spread
+        middle, spread = target.mean(dim=-1, keepdim=True), target.std(dim=-1, keepdim=True)
+        target = (target - middle) / (spread + 0.1)
         noise = torch.rand(target.shape[:2], generator=draws, device=draws.device)
         prediction, mask = self.model(images, RATIO, noise)
         return masked_patch_loss(prediction.float(), target, mask)
-
-    def after_step(self, progress: float) -> None:
-        """Nothing follows a step."""
-
-    def encoder(self) -> nn.Module:
-        """Give what is kept."""
-        self.model.encoder.register_module("head", nn.Identity())
-        return self.model.encoder
 
 
 class Distilled(nn.Module):
@@ -182,15 +166,11 @@ class Distilled(nn.Module):
         return loss
 
     @torch.no_grad()
-    def after_step(self, progress: float) -> None:
+    def follow(self, progress: float) -> None:
         """Let the teacher follow, ever more slowly."""
         momentum = 1 - (1 - MOMENTUM) * (1 + math.cos(math.pi * progress)) / 2
         for slow, fast in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
             slow.lerp_(fast, 1 - momentum)
-
-    def encoder(self) -> nn.Module:
-        """Give the average, without its prototypes."""
-        return self.teacher[0]
 
 
 def photo_view(images: torch.Tensor, draws: torch.Generator) -> torch.Tensor:

@@ -1,9 +1,10 @@
 """Experiments that a notebook quotes but does not wait for: ``vitedu bench experiments NAME``.
 
-Each experiment is a module of this folder with ``ARMS`` and ``run(arm, seed, profile) -> Results``.
-The lines that notebooks show lie beside it as ``<name>.jsonl``; ``measured(name)`` reads them. Here
-stands what experiments share: images, training with ``fit`` and measuring, and runs of all arms,
-each a line of JSON. A run that was stopped goes on: what stands in the file is not run again.
+Each experiment is a module of this folder with a table ``ARMS``, arm -> settings, and
+``run(arm, seed, profile) -> Results``, which many get from ``training``. The lines that notebooks
+show lie beside it as ``<name>.jsonl``; ``measured(name)`` reads them. Here stands what experiments
+share: images, training with ``fit`` and measuring, and runs of all arms, each a line of JSON. A run
+that was stopped goes on: what stands in the file is not run again.
 
 Every line names its data. A module that runs on other data than ``DATA`` has a ``DATA`` of its own.
 """
@@ -15,7 +16,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
@@ -39,8 +40,11 @@ from vitedu.stopwatch import machine
 FOLDER = Path(__file__).parent
 DATA = "cifar10"  # what experiments run on
 load = cache(load_data)
-Arms = dict[str, dict[str, Any]]  # name -> settings, in what JSON can hold
+Settings = dict[str, Any]  # in what JSON can hold
+Arms = dict[str, Settings]  # name -> settings
 Results = dict[str, Any]  # numbers, and facts in words such as the precision in use
+COLUMNS = "parameters train_accuracy test_accuracy cpu_seconds"
+REMEDY = "Remove the line to measure it again."
 
 
 def cut(size: int, profile: Profile, quick: int) -> int:
@@ -48,64 +52,94 @@ def cut(size: int, profile: Profile, quick: int) -> int:
     return min(size, quick) if profile.name == "quick" else size
 
 
-def images(
-    profile: Profile, count: int | None, quick: tuple[int, int | None], name: str = DATA
-) -> Data:
+def images(profile: Profile, count: int | None, quick: tuple[int, int], name: str = DATA) -> Data:
     """Load images once: ``count`` to learn from; ``quick`` says how many, and how many others."""
     limit, held_out = quick if profile.name == "quick" else (count, None)
     return load(name, limit=limit, held_out=held_out)
 
 
 @cache
-def drawings(count: int, stream: int, seed: int = 0) -> tuple[torch.Tensor, ...]:
+def drawings(count: int, stream: int) -> tuple[torch.Tensor, ...]:
     """Draw images, labels and masks, once: stream 0 to learn from, stream 2 to test on."""
-    return tuple(map(torch.from_numpy, draw_shapes(count, seed=seed, stream=stream)))
+    return tuple(map(torch.from_numpy, draw_shapes(count, seed=0, stream=stream)))
+
+
+def look_up(arm: str, arms: Arms) -> Settings:
+    """Give the settings of an arm; a ValueError lists the choices."""
+    if arm not in arms:
+        raise ValueError(f"no arm named {arm!r}. Choices: {'; '.join(arms)}.")
+    return arms[arm]
+
+
+def settings_of(arm: str, arms: Arms, **common) -> tuple[Settings, Settings]:
+    """Part the settings of an arm, over ``common`` ones: the model's, then ``TrainConfig``'s."""
+    both: tuple[Settings, Settings] = {}, {}
+    for name, value in (common | look_up(arm, arms)).items():
+        both[hasattr(TrainConfig, name)][name] = value
+    return both
+
+
+def training(
+    arms: Arms, build, columns=COLUMNS, *, data=None, quick=(200, 200), validation=100, **common
+) -> Callable[[str, int, Profile], Results]:
+    """Make the ``run`` of an experiment that trains one network a run and measures it.
+
+    Args:
+        arms: fields of ``TrainConfig`` among the settings change those of ``common``.
+        build: makes the network of an arm and a seed.
+        columns, validation: as in ``train_and_measure``.
+        data: gives the images for a seed and a profile; by default all photographs, in the quick
+            profile as many as ``quick`` says, to learn from and others.
+    """
+
+    def run(arm: str, seed: int, profile: Profile) -> Results:
+        recipe = settings_of(arm, arms, **common)[1] | {"seed": seed}
+        recipe["epochs"] = cut(recipe["epochs"], profile, 1)
+        learned_from = data(seed, profile) if data else images(profile, None, quick)
+        torch.manual_seed(seed)
+        model, config = build(arm, seed), TrainConfig(**recipe)
+        return train_and_measure(model, learned_from, config, columns, validation)
+
+    return run
 
 
 def train_and_measure(
     model: nn.Module,
     data: Data,
     config: TrainConfig,
-    columns: str = "parameters train_accuracy test_accuracy cpu_seconds",
-    validation_images: int | None = None,
-    **options,
+    columns=COLUMNS,
+    validation_images=None,
+    **more,
 ) -> Results:
     """Train a model to the end, leave it on the CPU, and give the results named by ``columns``.
 
-    ``fit``, which takes the ``options``, validates on the first images only, or on all, and counted
-    the losses and accuracies of training, in its last epoch or in all. Accuracies on validation and
-    test images are of all of them. Seconds are those of training. A KeyboardInterrupt passes: half
-    a run must not become a row.
+    ``fit``, which takes what is ``more``, validates on the first images only, or on all, and
+    counted the losses and accuracies of training, in its last epoch or in all. Accuracies on
+    validation and test images are of all of them. Seconds are those of training. A
+    KeyboardInterrupt passes: half a run must not become a row.
     """
-    images, labels = data.validation.images, data.validation.labels
-    few = replace(data, validation=Split(images[:validation_images], labels[:validation_images]))
+    split, names, cpu = data.validation, columns.split(), torch.device("cpu")
+    few = Split(split.images[:validation_images], split.labels[:validation_images])
     started = time.process_time()
-    history = fit(model, few, config, **{"show_progress": False, **options})
+    more = {"show_progress": False, **more}
+    history = fit(model, replace(data, validation=few), config, **more)
     if history.interrupted:
         raise KeyboardInterrupt
-    seconds, cpu, last = time.process_time() - started, torch.device("cpu"), history.rows[-1]
+    cpu_seconds, last = time.process_time() - started, history.rows[-1]
     model.to(cpu)
-
-    def accuracy(split: Split) -> float:
-        return measure(model, split, data, cpu, torch.float32)[1]
-
-    measures: dict[str, Callable[[], Any]] = {
-        "parameters": lambda: sum(p.numel() for p in model.parameters()),
-        "train_images": lambda: len(data.train),
-        "train_loss": lambda: round(last.train_loss, 4),
-        "train_accuracy": lambda: round(last.train_accuracy, 4),
-        "train_accuracies": lambda: [round(row.train_accuracy, 3) for row in history.rows],
-        "validation_loss": lambda: round(last.validation_loss, 4),
-        "validation_accuracy": lambda: (
-            accuracy(data.validation) if validation_images else last.validation_accuracy
-        ),
-        "test_accuracy": lambda: accuracy(data.test),
-        "device": lambda: history.device,
-        "precision": lambda: history.precision,
-        "seconds": lambda: round(history.seconds, 1),
-        "cpu_seconds": lambda: round(seconds, 1),
-    }
-    return {name: measures[name]() for name in columns.split()}
+    results: Results = {"device": history.device, "precision": history.precision}
+    results |= {"seconds": round(history.seconds, 1), "cpu_seconds": round(cpu_seconds, 1)}
+    results["parameters"] = sum(p.numel() for p in model.parameters())
+    results["train_images"] = len(data.train)
+    results["train_accuracies"] = [round(share, 3) for share in history.column("train_accuracy")]
+    results["validation_accuracy"] = last.validation_accuracy
+    for name in ("train_loss", "train_accuracy", "validation_loss"):
+        results[name] = round(getattr(last, name), 4)
+    if validation_images and "validation_accuracy" in names:
+        results["validation_accuracy"] = measure(model, split, data, cpu, torch.float32)[1]
+    if "test_accuracy" in names:
+        results["test_accuracy"] = measure(model, data.test, data, cpu, torch.float32)[1]
+    return {name: results[name] for name in names}
 
 
 @dataclass(frozen=True)
@@ -152,32 +186,31 @@ def measured(name: str, data: Data | str | None = None) -> list[Measurement]:
     Raises:
         ValueError: they were made on other data.
     """
-    rows = list(read(FOLDER / f"{name}.jsonl", find(name).ARMS))
-    found = {own: [row for row in rows if row.data == own] for own in {row.data for row in rows}}
+    found: dict[str, list[Measurement]] = {}
+    for row in read(FOLDER / f"{name}.jsonl", find(name).ARMS):
+        found.setdefault(row.data, []).append(row)
     what = f"the shipped measurements of {name} were made"
     remedy = f"Measure anew (vitedu bench experiments {name}), or show the shipped ones alone: "
     remedy += " or ".join(f'measured("{name}", "{own}")' for own in sorted(found)) + "."
     return of_data(found, data or data_of(name), what, remedy) if found else []
 
 
+def by_arm(rows: Iterable[Measurement], result: str, factor: float = 1) -> dict[str, list]:
+    """Give arm -> one of its results, a seed each, times ``factor``; arms as they come."""
+    found: dict[str, list] = {}
+    for row in rows:
+        found.setdefault(row.arm, []).append(factor * row.results[result])
+    return found
+
+
 def complete(
-    name: str,
-    out: Path,
-    run: Callable[[str, int], Results],
-    options: dict,
-    *,
-    data: str,
-    seeds: Sequence[int],
-    only: Sequence[str] = (),
+    name: str, out: Path, run: Callable, options: dict, *, data: str, seeds: list[int], only=()
 ) -> list[Measurement]:
     """Run every chosen arm of an experiment with every seed that the file does not hold.
 
     ``run`` takes arm and seed, and learns from ``data``. Each run is added to the file ``out`` as
     soon as it is done. With other options or data an arm runs anew. ``only`` has parts of names to
-    choose arms by; all if empty.
-
-    Returns:
-        All measurements of the file.
+    choose arms by; all if empty. All measurements of the file are returned.
     """
     arms = find(name).ARMS
     chosen = [arm for arm in arms if not only or any(word in arm for word in only)]
@@ -187,14 +220,13 @@ def complete(
     versions = {each: metadata.version(each) for each in ("torch", "torchvision")}
     versions |= {"vitedu": __version__, "python": platform.python_version()}
     context = machine(pick_device()), versions, shlex.join(["vitedu", *sys.argv[1:]]), data
+    out.parent.mkdir(parents=True, exist_ok=True)
     for seed, arm in itertools.product(seeds, chosen):
-        if (arm, seed, options, data) in done:
-            continue
-        print(f"{arm}, seed {seed}", flush=True)
-        line = Measurement(name, arm, arms[arm], seed, options, run(arm, seed), *context)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(line)) + "\n")
+        if (arm, seed, options, data) not in done:
+            print(f"{arm}, seed {seed}", flush=True)
+            line = Measurement(name, arm, arms[arm], seed, options, run(arm, seed), *context)
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(line)) + "\n")
     return list(read(out, arms))
 
 
@@ -209,28 +241,25 @@ def read(path: Path, arms: Arms) -> Iterator[Measurement]:
         try:
             row = Measurement(**json.loads(line))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{place} is no measurement: {error}") from None
-        if row.arm not in arms:
-            raise ValueError(f"{place}: no arm named {row.arm!r}. Choices: {'; '.join(arms)}.")
-        if row.settings != arms[row.arm]:
-            raise ValueError(
-                f"{place}: {row.arm!r} was measured with {row.settings}, and now means "
-                f"{arms[row.arm]}. Remove the line to measure it again."
-            )
+            raise ValueError(f"{place} is no measurement: {error}. {REMEDY}") from None
+        try:
+            if row.settings != (now := look_up(row.arm, arms)):
+                before = f"{row.arm!r} was measured with {row.settings}"
+                raise ValueError(f"{before}, and now means {now}.")
+        except ValueError as error:
+            raise ValueError(f"{place}: {error} {REMEDY}") from None
         yield row
 
 
-def group_by_arm(
-    runs: Iterable[Measurement], arms: Arms
-) -> list[tuple[str, dict, list[Measurement]]]:
+def group_by_arm(rows: Iterable[Measurement], arms: Arms) -> list[tuple[str, dict, list]]:
     """Group measurements by arm, data and options: (arm, data and options, measurements)."""
-    groups: dict[tuple[str, str], list[Measurement]] = {}
-    for each in runs:
-        options = json.dumps({"data": each.data, **each.options})
-        groups.setdefault((options, each.arm), []).append(each)
     order = list(arms)
-    keys = sorted(groups, key=lambda key: (key[0], order.index(key[1])))
-    return [(arm, json.loads(options), groups[options, arm]) for options, arm in keys]
+
+    def key(row: Measurement) -> tuple[str, int]:
+        return json.dumps({"data": row.data, **row.options}), order.index(row.arm)
+
+    groups = itertools.groupby(sorted(rows, key=key), key)
+    return [(order[place], json.loads(options), [*group]) for (options, place), group in groups]
 
 
 def table(measurements: Iterable[Measurement], arms: Arms) -> str:
@@ -245,10 +274,10 @@ def table(measurements: Iterable[Measurement], arms: Arms) -> str:
     row = "{:<38}  {:<18}  {:<22}  {:>9}  {:>9}  {:>9}  {:>5}"
     lines = [row.format("arm", "options", "result", "mean", "least", "largest", "seeds")]
     for arm, options, group in group_by_arm(measurements, arms):
-        option_text = " ".join(map(str, options.values()))
         for result in dict.fromkeys(name for each in group for name in each.results):
             column = (each.results.get(result) for each in group)
             if values := [value for value in column if isinstance(value, int | float)]:
                 spread = (f"{of(values):.4g}" for of in (fmean, min, max))
-                lines.append(row.format(arm, option_text, result, *spread, len(values)))
+                words = " ".join(map(str, options.values()))
+                lines.append(row.format(arm, words, result, *spread, len(values)))
     return "\n".join(lines)

@@ -5,58 +5,52 @@ choices, so validation images decide. A change for the worse stays in the list.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from vitedu.bench.experiments import (
-    Measurement,
-    Results,
-    cut,
-    group_by_arm,
-    images,
-    train_and_measure,
-)
+from vitedu.bench import experiments
+from vitedu.bench.experiments import Arms, Measurement, Profile, Results, cut, images, settings_of
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
-from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
 
 PRESET = "vit_pico_patch4_32"
+TEXTBOOK = "textbook: class token, AdamW 1e-3"
+BEST = "Muon at 4e-3"  # where the trials start
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """One step: what it starts from and what it changes."""
 
     name: str  # as the table says it, and the name of the arm
     after: str | None  # the arm that it starts from
-    model: dict = field(default_factory=dict)  # fields of ViTConfigWithOptions
-    train: dict = field(default_factory=dict)  # fields of TrainConfig
+    changes: dict[str, Any]  # fields of ViTConfigWithOptions or of TrainConfig
 
 
-TEXTBOOK = "textbook: class token, AdamW 1e-3"
-BEST = "Muon at 4e-3"  # where the trials start
 CHANGES = (
-    Change(TEXTBOOK, None),
+    Change(TEXTBOOK, None, {}),
     Change("mean of the patches, no class token", TEXTBOOK, {"pool": "mean"}),
     Change("rotary positions", "mean of the patches, no class token", {"rope": True}),
-    Change("label smoothing 0.1", "rotary positions", train={"label_smoothing": 0.1}),
-    Change("AdamW at 3e-3", "label smoothing 0.1", train={"lr": 3e-3}),
-    Change("Muon at 3e-3", "AdamW at 3e-3", train={"optimizer": "muon"}),
-    Change(BEST, "Muon at 3e-3", train={"lr": 4e-3}),
+    Change("label smoothing 0.1", "rotary positions", {"label_smoothing": 0.1}),
+    Change("AdamW at 3e-3", "label smoothing 0.1", {"lr": 3e-3}),
+    Change("Muon at 3e-3", "AdamW at 3e-3", {"optimizer": "muon"}),
+    Change(BEST, "Muon at 3e-3", {"lr": 4e-3}),
     Change("QK-norm", BEST, {"qk_norm": True}),
-    Change("random operation on half the images", BEST, train={"policy_share": 0.5}),
-    Change("CutMix on half the images", BEST, train={"cutmix_share": 0.5}),
-    Change("batch 256 instead of 128", BEST, train={"batch_size": 256}),
-    Change("batch 64 instead of 128", BEST, train={"batch_size": 64}),
-    Change("average of the weights, 0.998", BEST, train={"ema_decay": 0.998}),
-    Change("no crops, no mirroring", BEST, train={"crop_padding": None}),
+    Change("random operation on half the images", BEST, {"policy_share": 0.5}),
+    Change("CutMix on half the images", BEST, {"cutmix_share": 0.5}),
+    Change("batch 256 instead of 128", BEST, {"batch_size": 256}),
+    Change("batch 64 instead of 128", BEST, {"batch_size": 64}),
+    Change("average of the weights, 0.998", BEST, {"ema_decay": 0.998}),
+    Change("no crops, no mirroring", BEST, {"crop_padding": None}),
     Change("learned positions alone", BEST, {"rope": False}),
     Change("class token again", BEST, {"pool": "cls"}),
 )
+AFTER = {change.name: change.after for change in CHANGES}
+ARMS: Arms = {}
+for change in CHANGES:
+    ARMS[change.name] = (ARMS[change.after] if change.after else {}) | change.changes
 
 
 def settings(name: str) -> tuple[dict, dict]:
@@ -66,15 +60,7 @@ def settings(name: str) -> tuple[dict, dict]:
         >>> settings("rotary positions")
         ({'pool': 'mean', 'rope': True}, {})
     """
-    by_name = {change.name: change for change in CHANGES}
-    if name not in by_name:
-        raise ValueError(f"no change named {name!r}. Choices: {'; '.join(by_name)}.")
-    change = by_name[name]
-    model, train = settings(change.after) if change.after else ({}, {})
-    return {**model, **change.model}, {**train, **change.train}
-
-
-ARMS = {change.name: {**settings(change.name)[0], **settings(change.name)[1]} for change in CHANGES}
+    return settings_of(name, ARMS)
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
@@ -91,7 +77,7 @@ def train_arm(arm: str, seed: int, data: Data, *, epochs: int, device: str = "au
     model = build_model(preset(PRESET, fused=True, **sizes, **changes))
     config = TrainConfig(epochs=epochs, seed=seed, device=device, **recipe)
     columns = "train_images train_loss validation_loss validation_accuracy seconds device precision"
-    return train_and_measure(model, data, config, columns, show_progress=True)
+    return experiments.train_and_measure(model, data, config, columns, show_progress=True)
 
 
 def summary(runs: Iterable[Measurement]) -> list[dict[str, Any]]:
@@ -100,35 +86,32 @@ def summary(runs: Iterable[Measurement]) -> list[dict[str, Any]]:
     Returns:
         A dict a change: change, after, seeds (how many), epochs, accuracies (of the seeds, in
         [0, 1]), accuracy (their mean), gains over the arm it starts from under the same options,
-        one for each seed that both have, gain (their mean, None without any), seconds, data.
+        one for each seed that both have, gain (their mean, None without any), data.
     """
-    after = {change.name: change.after for change in CHANGES}
-    groups = group_by_arm(runs, ARMS)
-    accuracies = [{r.seed: r.results["validation_accuracy"] for r in group} for *_, group in groups]
-    start: Any = {(arm, str(its)): of for (arm, its, _), of in zip(groups, accuracies, strict=True)}
+    found: dict[tuple, dict[int, float]] = {}
     lines = []
-    for (arm, options, group), accuracy in zip(groups, accuracies, strict=True):
-        before = start.get((after[arm], str(options)), {})
-        gains = [accuracy[seed] - before[seed] for seed in accuracy if seed in before]
-        seeds = list(accuracy.values())
-        line: Any = {"change": arm, "after": after[arm], "seeds": len(group), "accuracies": seeds}
+    for arm, options, group in experiments.group_by_arm(runs, ARMS):
+        own = {run.seed: run.results["validation_accuracy"] for run in group}
+        before = found.get((AFTER[arm], str(options)), {})  # a change stands behind its start
+        gains = [own[seed] - before[seed] for seed in own if seed in before]
+        seeds = list(own.values())
+        line: Any = {"change": arm, "after": AFTER[arm], "seeds": len(group), "accuracies": seeds}
         line |= {"accuracy": fmean(seeds), "gains": gains, "data": options["data"]}
         line |= {"gain": fmean(gains) if gains else None, "epochs": options.get("epochs")}
-        lines.append({**line, "seconds": fmean(each.results["seconds"] for each in group)})
+        lines.append(line)
+        found[arm, str(options)] = own
     return lines
 
 
 def ablation_table(runs: Iterable[Measurement]) -> str:
     """Write the averages, 76 columns wide; a row names the one it starts from by its number."""
-    lines = [
-        "n: seeds, ep: epochs, of: the row that it starts from; gains in points",
-        "   valid.  gain   seeds' gains  n ep of change",
-    ]
-    averages = summary(runs)
-    number = {line["change"]: i for i, line in enumerate(averages, start=1)}
-    for i, line in enumerate(averages, start=1):
-        gain = "" if line["gain"] is None else f"{100 * line['gain']:+.1f}"
+    lines = ["n: seeds, ep: epochs, of: the row that it starts from; gains in points"]
+    lines.append("   valid.  gain   seeds' gains  n ep of change")
+    number: dict[str | None, int] = {}
+    for i, line in enumerate(summary(runs), start=1):
+        number[line["change"]] = i
         gains = [100 * each for each in line["gains"]]
+        gain = f"{100 * line['gain']:+.1f}" if gains else ""
         between = f"{min(gains):+.1f} to {max(gains):+.1f}" if len(gains) > 1 else ""
         lines.append(
             f"{i:2} {line['accuracy']:6.1%} {gain:>5} {between:>14} {line['seeds']:2} "

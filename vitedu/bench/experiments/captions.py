@@ -6,17 +6,15 @@ shipped weights, which know the ten shapes and no word; the text network starts 
 """
 
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, drawings
+from vitedu.bench.experiments import Arms, Profile, Results, drawings, look_up
 from vitedu.data.shapes import SHAPES
 from vitedu.data.targets import CAPTIONS, VOCABULARY, caption_of, facts_of
 from vitedu.encoder import EncoderBlock
-from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.options import build_model
 from vitedu.pretrained.reading import normalize, read_course_model
@@ -28,7 +26,7 @@ ARMS: Arms = {
     "SigLIP": {"loss": "SigLIP"},
     "CLIP, random image network": {"loss": "CLIP", "from": "random weights"},
 }
-LOSSES: Any = {"CLIP": clip_loss, "SigLIP": sigmoid_contrastive_loss}
+LOSSES: dict = {"CLIP": clip_loss, "SigLIP": sigmoid_contrastive_loss}
 WORDS = torch.tensor([[VOCABULARY.index(word) for word in c.split()] for c in CAPTIONS])  # (240, T)
 Pair = tuple[torch.Tensor, torch.Tensor]
 WIDTH = 64  # of the space that images and captions share
@@ -59,26 +57,27 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return score(*train(arm, seed, profile), profile)
 
 
-def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int = 64) -> Pair:
+def train(arm: str, seed: int, profile: Profile, loss_of=None, batch: int = 64) -> Pair:
     """Train an image and a text network, ``batch`` pairs a step; ``loss_of`` may be a student's.
 
     Returns:
         Unit features of all test images (n, D) and of all captions (240, D).
     """
+    settings = look_up(arm, ARMS)
     config, weights, data = read_course_model("shapes_patch4", DATA)
     images, *truth = drawings(profile.pick(quick=400, laptop=4_000, gpu=10_000), 0)
     facts = facts_of(images, *truth)
     train_rows = (~is_held_out(facts)).nonzero().flatten()
     torch.manual_seed(seed)
     image_net, text_net = build_model(config), TextEncoder()
-    if "from" not in ARMS[arm]:
+    if "from" not in settings:
         image_net.load_state_dict(weights)
     image_net.head = nn.Linear(config.embed_dim, WIDTH)
     # both losses learn their scale, as its logarithm; SigLIP learns its bias as well
     scale, bias = nn.Parameter(torch.tensor(math.log(10.0))), nn.Parameter(torch.tensor(-10.0))
     learning = [*image_net.parameters(), *text_net.parameters(), scale, bias]
     optimizer = torch.optim.AdamW(learning, weight_decay=0.05)
-    steps, loss = profile.pick(quick=10, laptop=300, gpu=1_000), ARMS[arm]["loss"]
+    steps, loss = profile.pick(quick=10, laptop=300, gpu=1_000), settings["loss"]
     for k in range(steps):
         some = train_rows[torch.randint(len(train_rows), (batch,))]
         pairs = image_net(normalize(images[some], data)), text_net(WORDS[caption_of(facts[some])])
@@ -87,8 +86,8 @@ def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int
         descend(optimizer, price, 3e-3 * (min(1, (k + 1) / 30) * (1 - k / steps)))
     image_net.eval()
     with torch.no_grad():
-        batches = drawings_for_test(profile)[0].split(250)
-        parts = [image_net(normalize(some, data)) for some in batches]
+        new = drawings_for_test(profile)[0].split(250)
+        parts = [image_net(normalize(some, data)) for some in new]
         return F.normalize(torch.cat(parts), dim=1), F.normalize(text_net(WORDS), dim=1)
 
 
@@ -102,7 +101,7 @@ def score(image_features: torch.Tensor, text_features: torch.Tensor, profile: Pr
     images, labels, masks = drawings_for_test(profile)
     facts = facts_of(images, labels, masks)
     nearest = (image_features @ text_features.T).argmax(dim=1)  # (n,), of 240 captions
-    hit, is_unseen = (nearest == caption_of(facts)).double(), is_held_out(facts)
+    hit, is_unseen = nearest == caption_of(facts), is_held_out(facts)
     parts = torch.stack([nearest // 24, nearest // 4 % 6, nearest % 4], dim=1) == facts
     by_class = F.normalize(text_features.unflatten(0, (len(SHAPES), 24)).mean(dim=1), dim=1)
     is_class_right = (image_features @ by_class.T).argmax(dim=1) == labels

@@ -8,27 +8,23 @@ has a worse one on either side.
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Arms, Measurement, Results, images, train_and_measure
+from vitedu.bench.experiments import Arms, Measurement, Profile, by_arm, images, train_and_measure
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.evaluating import predict
-from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
 
 PRESET = "vit_pico_patch4_32"
 COMMON = {"epochs": 1, "batch_size": 64, "weight_decay": 0.1, "crop_padding": None}
-CROPS = {"crop_padding": 1}
+CROPS, FLAT = {"crop_padding": 1}, {"warmup_share": 0.0}
 ADAMW, MUON = (0.00025, 0.0005, 0.001, 0.002, 0.004), (0.001, 0.002, 0.004, 0.008, 0.016)
 CONSTANT, SCHEDULE = "AdamW, constant rate", "AdamW, schedule, crops"
 BEST = "Muon, schedule, crops"
 RATES: dict[str, Arms] = {  # recipe -> its arms, one a rate
-    CONSTANT: {
-        f"{CONSTANT}, {lr:g}": {"lr": lr, "final_lr": lr, "warmup_share": 0.0} for lr in ADAMW[:4]
-    },
+    CONSTANT: {f"{CONSTANT}, {lr:g}": {"lr": lr, "final_lr": lr, **FLAT} for lr in ADAMW[:4]},
     SCHEDULE: {f"{SCHEDULE}, {lr:g}": {"lr": lr, **CROPS} for lr in ADAMW[1:]},
     BEST: {f"{BEST}, {lr:g}": {"lr": lr, "optimizer": "muon", **CROPS} for lr in MUON},
 }
@@ -48,37 +44,34 @@ NOT_MEASURED = "Not measured yet; vitedu bench experiments climb --seeds 0 1 2 t
 TRACED = STEPS["+ its own rate"], 0  # the run that the notebook begins with
 
 
-def run(arm: str, seed: int, profile: Profile) -> Results:
+def run(arm: str, seed: int, profile: Profile) -> dict:
     """Train one arm and measure it; of the traced run keep the losses and sixteen answers."""
-    data, losses = images(profile, None, quick=(320, 100)), list[float]()
+    data, losses, is_traced = (
+        images(profile, None, (320, 100)),
+        list[float](),
+        (arm, seed) == TRACED,
+    )
     torch.manual_seed(seed)
     model, config = build_model(preset(PRESET, fused=True)), TrainConfig(seed=seed, **ARMS[arm])
-    columns = "validation_accuracy train_accuracy validation_loss precision seconds"
+    columns = "validation_accuracy train_accuracy precision seconds"
+    columns += " validation_loss" * is_traced
     results = train_and_measure(model, data, config, columns, on_step=losses.append)
-    loss = results.pop("validation_loss")
-    if (arm, seed) == TRACED:
+    if is_traced:
         answers = predict(model, data.validation.images[:16], data).argmax(dim=1).tolist()
         results |= {"losses": [round(each, 2) for each in losses], "answers": answers}
-        results["validation_loss"] = loss
     return results
 
 
 def by_rate(rows: Sequence[Measurement], recipe: str) -> dict[float, list[float]]:
     """Give rate -> validation accuracies in %, a seed each."""
-    found: dict[float, list[float]] = {}
-    for row in rows:
-        if row.arm in RATES[recipe]:
-            accuracies = found.setdefault(row.settings["lr"], [])
-            accuracies.append(100 * row.results["validation_accuracy"])
-    return found
+    found = by_arm(rows, "validation_accuracy", 100)
+    return {ARMS[arm]["lr"]: found[arm] for arm in found if arm in RATES[recipe]}
 
 
 def steps(rows: Sequence[Measurement]) -> dict[str, list[float]]:
     """Give what each step of the climb adds -> validation accuracies in [0, 1], a seed each."""
-    return {
-        what: [row.results["validation_accuracy"] for row in rows if row.arm == arm]
-        for what, arm in STEPS.items()
-    }
+    found = by_arm(rows, "validation_accuracy")
+    return {what: found.get(arm, []) for what, arm in STEPS.items()}
 
 
 def largest_gain(rows: Sequence[Measurement]) -> str:
@@ -88,15 +81,13 @@ def largest_gain(rows: Sequence[Measurement]) -> str:
     return max(gains, key=gains.__getitem__).removeprefix("+ ")
 
 
-def traced_moment(rows: Sequence[Measurement], data: Data) -> dict[str, Any]:
+def traced_moment(rows: Sequence[Measurement], data: Data) -> dict:
     """Give the end of the traced run as ``plots.training.show_moment`` takes it."""
     found = next(row.results for row in rows if (row.arm, row.seed) == TRACED)
-    names, count = data.class_names, len(found["losses"])
-    return {
-        "losses": found["losses"],
-        "validation": [(count, found["validation_loss"])],
-        "steps": count,
-        "images": data.validation.images[:16],
-        "truth": [names[k] for k in data.validation.labels[:16]],
-        "answers": [names[k] for k in found["answers"]],
-    }
+    losses, first = found["losses"], slice(16)
+    moment: dict = {"losses": losses, "steps": len(losses)}
+    moment |= {"validation": [(len(losses), found["validation_loss"])]}
+    moment["images"] = data.validation.images[first]
+    for what, numbers in (("truth", data.validation.labels[first]), ("answers", found["answers"])):
+        moment[what] = [data.class_names[k] for k in numbers]
+    return moment

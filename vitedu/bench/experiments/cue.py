@@ -4,14 +4,11 @@ The cue-matching figure of notebook 06; the task and the networks stand in ``vit
 """
 
 import time
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, cut
-from vitedu.hardware import Profile
+from vitedu.bench.experiments import Arms, Profile, Results, cut
 from vitedu.vit_and_cnn import CUE_DISTANCE, CellNetwork, accuracy_by_distance, draw_grids
 
 DATA = "cells"  # of ``draw_grids``
@@ -29,15 +26,12 @@ def train(arm: str, seed: int, steps: int) -> tuple[nn.Module, list[float]]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=steps)
     generator = torch.Generator().manual_seed(seed)
-    shares: Any = {
-        # all distances count alike: there are 2 d + 1 cells each
-        "weight": 1 / (2 * CUE_DISTANCE + 1),
-        "pos_weight": torch.tensor(3.0),  # three cells say no for each that says yes
-    }
+    alike = 1 / (2 * CUE_DISTANCE + 1)  # all distances count alike: there are 2 d + 1 cells each
+    price = nn.BCEWithLogitsLoss(alike, pos_weight=torch.tensor(3.0))  # three say no for each yes
     for _ in range(steps):
         images, answers = draw_grids(64, generator)
         optimizer.zero_grad()
-        F.binary_cross_entropy_with_logits(model(images), answers, **shares).backward()
+        price(model(images), answers).backward()
         optimizer.step()
         schedule.step()
     images, answers = draw_grids(1_000, torch.Generator().manual_seed(10_000))
@@ -49,8 +43,6 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one network and say how often it is right at every distance from the cue."""
     started = time.process_time()
     model, accuracy = train(arm, seed, steps=cut(500, profile, 10))
-    return {
-        "parameters": sum(p.numel() for p in model.parameters()),
-        **{f"distance {d}": round(value, 4) for d, value in enumerate(accuracy, start=1)},
-        "cpu_seconds": round(time.process_time() - started, 1),
-    }
+    results: Results = {"parameters": sum(p.numel() for p in model.parameters())}
+    results |= {f"distance {d}": round(value, 4) for d, value in enumerate(accuracy, start=1)}
+    return results | {"cpu_seconds": round(time.process_time() - started, 1)}

@@ -7,15 +7,13 @@ learn from as well as the weights; all are measured on the same others.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load, train_and_measure
 from vitedu.data import Data
 from vitedu.fitting.loop import TrainConfig, logits_of
-from vitedu.hardware import Profile
 from vitedu.options import ViTConfigWithOptions, build_model
 from vitedu.vit_and_cnn import SmallCNN
 
@@ -27,11 +25,11 @@ ARMS: Arms = {
     for network in NETWORKS
 }
 CONFIG = ViTConfigWithOptions(32, 8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
-RECIPES: dict[str, Any] = {
+RECIPES: Arms = {
     "CNN": {"optimizer": "adamw", "lr": 3e-3},
     "ViT": {"optimizer": "muon", "lr": 1.6e-2},  # the best of ``rates``
 }
-COMMON: Any = {"batch_size": 64, "crop_padding": 2, "label_smoothing": 0.1}
+COMMON: dict = {"batch_size": 64, "crop_padding": 2, "label_smoothing": 0.1}
 
 
 def build(network: str, seed: int, **changes) -> nn.Module:

@@ -5,16 +5,12 @@ and mirror images and the recipe are the same, and nothing was tuned for any of 
 80,000 parameters.
 """
 
-from typing import Any
-
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, images, train_and_measure
-from vitedu.data import Data
+from vitedu.bench.experiments import Arms, Profile, images, settings_of, train_and_measure, training
 from vitedu.efficient import StagedNetwork
 from vitedu.fitting.loop import TrainConfig
-from vitedu.hardware import Profile
 
 ONE_GRID = {"patch_size": 4, "widths": [48], "depths": [4], "has_positions": True}
 FOUR_STAGES = {"patch_size": 2, "widths": [8, 16, 32, 64], "depths": [2, 2, 4, 1]}
@@ -33,29 +29,20 @@ ARMS: Arms = {
     "linear attention": {**ONE_GRID, "kinds": ["linear"]},
     "random features": {**ONE_GRID, "kinds": ["random features"]},
 }
-RECIPE: Any = {"batch_size": 64, "optimizer": "muon", "crop_padding": 2, "label_smoothing": 0.1}
+RECIPE: dict = {"epochs": 1, "batch_size": 64, "optimizer": "muon", "lr": 4e-3, "crop_padding": 2}
+RECIPE |= {"label_smoothing": 0.1, "precision": "float32"}
 
 
 def build(arm: str, seed: int) -> StagedNetwork:
     """Make the untrained model of an arm; the seed draws its weights."""
     torch.manual_seed(seed)
-    return StagedNetwork(**ARMS[arm])
-
-
-def data_and_recipe(seed: int, profile: Profile, lr: float = 4e-3) -> tuple[Data, TrainConfig]:
-    """Say what all arms learn from, and how: one epoch of all photographs."""
-    config = TrainConfig(epochs=1, seed=seed, lr=lr, precision="float32", **RECIPE)
-    return images(profile, None, quick=(200, 200)), config
+    return StagedNetwork(**settings_of(arm, ARMS)[0])
 
 
 def learn(model: nn.Module, seed: int, profile: Profile) -> float:
     """Train any model as all arms are, but on a third of the photographs; give its accuracy."""
-    _, config = data_and_recipe(seed, profile)
-    data = images(profile, 15_000, quick=(200, 200))
-    return train_and_measure(model, data, config, validation_images=100)["test_accuracy"]
+    data, config = images(profile, 15_000, (200, 200)), TrainConfig(seed=seed, **RECIPE)
+    return train_and_measure(model, data, config, "test_accuracy", 100)["test_accuracy"]
 
 
-def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one model and measure it, that of global attention in its other forms too."""
-    model, (data, config) = build(arm, seed), data_and_recipe(seed, profile)
-    return train_and_measure(model, data, config, validation_images=100)
+run = training(ARMS, build, **RECIPE)

@@ -7,27 +7,19 @@ Shown is what this rate reaches on test photographs.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Measurement, Results, cut, load
-from vitedu.data import Data
-from vitedu.hardware import Profile
+from vitedu.bench.experiments import DATA, Arms, Data, Measurement, Profile, cut, load, look_up
 from vitedu.options import build_model, with_options
 from vitedu.pretrained.reading import read_course_model
 from vitedu.transfer import LoRALinear, accuracy_of, fit_to, layerwise_lr_groups
 from vitedu.vit import VisionTransformer
 
 NAME = "vit_pico_dino_patch4_32.cifar10"
-WAYS: Arms = {
-    "from scratch": {},
-    "head only": {},
-    "full": {},
-    "layer-wise": {"decay": 0.6},
-    "LoRA": {"rank": 4, "layers": ["attn.qkv", "mlp.fc1"]},
-}
+WAYS: Arms = {"from scratch": {}, "head only": {}, "full": {}, "layer-wise": {"decay": 0.6}}
+WAYS["LoRA"] = {"rank": 4, "layers": ["attn.qkv", "mlp.fc1"]}
 RATES: dict[str, Sequence[float]] = {
     "from scratch": (5e-4, 1e-3, 2e-3, 4e-3),
     "head only": (3e-3, 1e-2, 3e-2),
@@ -43,18 +35,14 @@ ARMS: Arms = {
 LABELS, STEPS, BATCH = 100, 40, 50
 
 
-def run(arm: str, seed: int, profile: Profile) -> Results:
+def run(arm: str, seed: int, profile: Profile) -> dict:
     """Train in one way at one rate, and measure it on photographs that were not trained on."""
-    settings = ARMS[arm]
-    model, num_trained = adapt(settings["way"], seed, profile, lr=settings["lr"])
-    data = photographs(profile)
-    last = slice(-cut(500, profile, 100), None)  # on these no seed trains
-    rest = data.validation.images[last], data.validation.labels[last]
-    return {
-        "parameters": num_trained,
-        "validation_accuracy": round(named_right(model, data, *rest), 4),
-        "test_accuracy": round(test_accuracy(model, profile), 4),
-    }
+    model, num_trained = adapt(ARMS[arm]["way"], seed, profile, lr=ARMS[arm]["lr"])
+    data, last = photographs(profile), -cut(500, profile, 100)  # on these no seed trains
+    images, labels = data.normalize(data.validation.images[last:]), data.validation.labels[last:]
+    chosen_by = round(accuracy_of(model, images, labels), 4)
+    shown = round(test_accuracy(model, profile), 4)
+    return {"parameters": num_trained, "validation_accuracy": chosen_by, "test_accuracy": shown}
 
 
 def adapt(
@@ -75,7 +63,8 @@ def adapt(
     Returns:
         The model in eval mode, and how many parameters learned.
     """
-    data, config, weights = photographs(profile), *read_course_model(NAME, DATA)[:2]
+    options, data = look_up(way, WAYS), photographs(profile)
+    config, weights, _ = read_course_model(NAME, DATA)
     torch.manual_seed(seed)
     model = build_model(with_options(config, fused=True))
     model.register_module("head", nn.Identity())  # the weights have none
@@ -89,10 +78,10 @@ def adapt(
             setattr(owner, name, lora(getattr(owner, name), rank, alpha=rank))
     model.head = nn.Linear(config.embed_dim, data.num_classes)
     nn.init.zeros_(model.head.weight)
-    learning: Any = [p for p in model.parameters() if p.requires_grad]
+    learning: list = [p for p in model.parameters() if p.requires_grad]
     num_trained = sum(p.numel() for p in learning)
     if way == "layer-wise":
-        learning = groups_of(model, lr, WAYS[way]["decay"])
+        learning = groups_of(model, lr, options["decay"])
     start = LABELS * seed % (len(data.validation) // 2)  # the last ones are to choose with
     few = slice(start, start + count)  # a hundred: ten of each class
     images, labels = data.normalize(data.validation.images[few]), data.validation.labels[few]
@@ -108,20 +97,14 @@ def photographs(profile: Profile) -> Data:
 def test_accuracy(model: nn.Module, profile: Profile) -> float:
     """Give the share of the first test photographs that a model names right."""
     data, count = photographs(profile), cut(1_000, profile, 100)
-    return named_right(model, data, data.test.images[:count], data.test.labels[:count])
-
-
-def named_right(model: nn.Module, data: Data, images: torch.Tensor, labels: torch.Tensor) -> float:
-    """Give the share of photographs (n, 3, 32, 32), uint8, that a model names right."""
-    return accuracy_of(model, data.normalize(images), labels)
+    return accuracy_of(model, data.normalize(data.test.images[:count]), data.test.labels[:count])
 
 
 def at_best_rate(rows: Iterable[Measurement]) -> dict[str, tuple[float, list[Measurement]]]:
     """Give way -> (its best rate, the rows there); the validation accuracy of seed 0 decides."""
-    rows, found = list(rows), {}
-    first = [row for row in rows if row.seed == 0]
-    for way in dict.fromkeys(row.settings["way"] for row in first):
-        tried = [row for row in first if row.settings["way"] == way]
-        best = max(tried, key=lambda row: row.results["validation_accuracy"])
-        found[way] = best.settings["lr"], [row for row in rows if row.arm == best.arm]
-    return found
+    rows, best = list(rows), dict[str, Measurement]()
+    for row in (row for row in rows if row.seed == 0):
+        before = best.setdefault(way := row.settings["way"], row)
+        best[way] = max(before, row, key=lambda one: one.results["validation_accuracy"])
+    of_arm = {row.arm: [each for each in rows if each.arm == row.arm] for row in best.values()}
+    return {way: (row.settings["lr"], of_arm[row.arm]) for way, row in best.items()}

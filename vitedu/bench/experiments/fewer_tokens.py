@@ -5,14 +5,13 @@ anew, on the first 2,000 test photographs. Arms of one plan have the same number
 block, so the same multiply-accumulates.
 """
 
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, load
+from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load
 from vitedu.efficient import Step, forward_with, merge_tokens, prune_tokens, quantised
-from vitedu.hardware import Profile
 from vitedu.pretrained import load_pretrained
 
 NAME = "vit_tiny_patch4_32.cifar10"
@@ -33,12 +32,6 @@ ARMS: Arms = {
 }
 
 
-@cache
-def trained() -> Any:
-    """Load the shipped model, once."""
-    return load_pretrained(NAME).eval()
-
-
 def leaving(way: str, plan: list[int]) -> Step:
     """Make the step of ``forward_with`` in which plan[i] tokens leave in block i."""
 
@@ -57,17 +50,12 @@ def leaving(way: str, plan: list[int]) -> Step:
 @torch.no_grad()
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Measure one way; the seed draws who leaves by chance."""
-    torch.manual_seed(seed)
     count, settings = cut(2_000, profile, 50), ARMS[arm]
-    data, model = load(DATA, limit=10, held_out=count), trained()
-    answer = model
+    data, model = load(DATA, limit=10, held_out=count), load_pretrained(NAME).eval()
+    torch.manual_seed(seed)
+    answer: Any = quantised(model, settings["bits"]) if "bits" in settings else model
     if "plan" in settings:
         answer = partial(forward_with, model, shorten=leaving(**settings))
-    elif settings:
-        answer = quantised(model, settings["bits"])
-    images, labels = data.test.images[:count].split(250), data.test.labels[:count].split(250)
-    right = [
-        (answer(data.normalize(some)).argmax(dim=-1) == truth).sum().item()
-        for some, truth in zip(images, labels, strict=True)
-    ]
-    return {"images": count, "test_accuracy": sum(right) / count}
+    some = [answer(data.normalize(part)) for part in data.test.images[:count].split(250)]
+    right = torch.cat(some).argmax(dim=-1) == data.test.labels[:count]
+    return {"images": count, "test_accuracy": right.sum().item() / count}

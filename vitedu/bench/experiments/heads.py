@@ -9,10 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, drawings
+from vitedu.bench.experiments import Arms, Profile, Results, drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.data.targets import boxes_of, depth_of, overlap
-from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.options import build_model
 from vitedu.patches import unpatchify
@@ -22,6 +21,8 @@ from vitedu.vit import VisionTransformer, ViTConfig, capture
 DATA = "shapes"  # box, mask and depth need the object
 ARMS: Arms = {"trained": {"trained": True}, "untrained": {"trained": False}}
 Tensors = dict[str, torch.Tensor]
+LOSSES: list[tuple] = [("class", 1, F.cross_entropy), ("box", 4, F.l1_loss)]
+LOSSES += [("mask", 1, F.binary_cross_entropy_with_logits), ("depth", 1, F.l1_loss)]
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
@@ -43,11 +44,8 @@ def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     tokens = tokens_of(backbone, normalize(images, data))
     for k in range(steps):
         some = torch.randint(len(tokens), (128,))
-        predictions = apply_heads(heads, tokens[some], config)
-        loss = F.cross_entropy(predictions["class"], truth["class"][some])
-        loss = loss + 4 * F.l1_loss(predictions["box"], truth["box"][some])
-        loss = loss + F.binary_cross_entropy_with_logits(predictions["mask"], truth["mask"][some])
-        loss = loss + F.l1_loss(predictions["depth"], truth["depth"][some])
+        said = apply_heads(heads, tokens[some], config)
+        loss = sum(weight * of(said[task], truth[task][some]) for task, weight, of in LOSSES)
         descend(optimizer, loss, 1e-2 * (1 - k / steps))
     with torch.no_grad():
         predictions = apply_heads(heads, tokens_of(backbone, normalize(new, data)), config)
@@ -57,10 +55,8 @@ def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
 @cache
 def targets(profile: Profile, stream: int) -> tuple[torch.Tensor, Tensors]:
     """Give drawings, of stream 0 to learn from and 2 to test on, and the four targets of each."""
-    sizes = {"quick": 50, "laptop": 500, "gpu": 1_000}
-    if stream == 0:
-        sizes = {"quick": 100, "laptop": 1_500, "gpu": 4_000}
-    images, labels, masks = drawings(profile.pick(**sizes), stream)
+    sizes = profile.pick(quick=(100, 50), laptop=(1_500, 500), gpu=(4_000, 1_000))
+    images, labels, masks = drawings(sizes[stream > 0], stream)
     truth = {"class": labels, "box": boxes_of(masks), "mask": masks.float()}
     return images, {**truth, "depth": depth_of(masks)}
 
@@ -106,10 +102,8 @@ def score(predictions: Tensors, truth: Tensors) -> Results:
     """Give right classes, overlap of boxes and masks (shares), and mean error of depth (pixels)."""
     mask, true_mask = predictions["mask"] > 0, truth["mask"] > 0.5
     masks = (mask & true_mask).sum(dim=(1, 2)) / (mask | true_mask).sum(dim=(1, 2))
-    results = {
-        "class": (predictions["class"].argmax(dim=1) == truth["class"]).double().mean().item(),
-        "box": overlap(predictions["box"], truth["box"]),
-        "mask": masks.mean().item(),
-        "depth": (predictions["depth"] - truth["depth"]).abs().mean().item(),
-    }
+    right = (predictions["class"].argmax(dim=1) == truth["class"]).double()
+    results = {"class": right.mean().item(), "box": overlap(predictions["box"], truth["box"])}
+    off = (predictions["depth"] - truth["depth"]).abs()
+    results |= {"mask": masks.mean().item(), "depth": off.mean().item()}
     return {task: round(value, 4) for task, value in results.items()}

@@ -5,11 +5,9 @@ Notebook 05. Every arm trains the same small model with at most one thing change
 shuffle stands inside its model, behind crops and flips, which are made for pictures.
 """
 
-from typing import Any
-
 import torch
 
-from vitedu.bench.experiments import Arms, Results, cut, images, train_and_measure
+from vitedu.bench.experiments import Arms, Results, cut, images, settings_of, train_and_measure
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
@@ -54,14 +52,14 @@ class ShuffledPatches(VisionTransformerWithOptions):
 def build(arm: str, seed: int, data: Data) -> VisionTransformer:
     """Make the untrained model of an arm."""
     torch.manual_seed(seed)
-    sizes: Any = {"num_classes": data.num_classes, "in_channels": data.in_channels}
-    options: Any = {**sizes, "fused": True, **ARMS[arm]}
+    options: dict = {"num_classes": data.num_classes, "in_channels": data.in_channels}
+    options |= {"fused": True, **settings_of(arm, ARMS)[0]}
+    kind = ShuffledPatches if options.pop("shuffled", False) else VisionTransformerWithOptions
     if options.get("pool") == "max":  # has the shape of a model without a class token
-        return LargestPatch(with_options(CONFIG, **{**options, "pool": "mean"}))
-    if not options.pop("shuffled", False):
-        return VisionTransformerWithOptions(with_options(CONFIG, **options))
-    model = ShuffledPatches(with_options(CONFIG, **options))
-    model.register_buffer("order", draw_patch_order(seed), persistent=False)
+        kind, options["pool"] = LargestPatch, "mean"
+    model = kind(with_options(CONFIG, **options))
+    if kind is ShuffledPatches:
+        model.register_buffer("order", draw_patch_order(seed), persistent=False)
     return model
 
 
@@ -72,16 +70,14 @@ def draw_patch_order(seed: int) -> torch.Tensor:
 
 def settings(seed: int, epochs: int) -> TrainConfig:
     """Say how every arm is trained."""
-    recipe: Any = {"batch_size": 64, "optimizer": "muon", "lr": 4e-3, "crop_padding": 2}
-    return TrainConfig(epochs=epochs, seed=seed, **recipe)
+    return TrainConfig(epochs, 64, 4e-3, optimizer="muon", crop_padding=2, seed=seed)
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure what the notebook measures."""
-    data = images(profile, None, quick=(64, 50), name=DATA)
+    data, config = images(profile, None, (64, 50), DATA), settings(seed, cut(4, profile, 1))
     model = build(arm, seed, data)
     before = measure_inside(model, data)
-    config = settings(seed, cut(4, profile, 1))
     columns = "test_accuracy train_accuracy precision seconds"
     results = train_and_measure(model, data, config, columns, validation_images=100)
     for when, measures in (("untrained", before), ("trained", measure_inside(model, data))):

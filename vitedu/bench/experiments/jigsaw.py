@@ -8,11 +8,9 @@ from dataclasses import replace
 
 import torch
 
-from vitedu.bench.experiments import Arms, Results, images, train_and_measure
-from vitedu.data.loading import Split
+from vitedu.bench.experiments import Arms, Profile, Results, Split, images, train_and_measure
 from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.fitting.recipes import thread_recipe
-from vitedu.hardware import Profile
 from vitedu.patches import add_class_token_and_positions
 from vitedu.transplant import TorchEncoderViT
 from vitedu.vit import PRESETS
@@ -25,16 +23,13 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model for one epoch and measure it on both kinds of test images."""
     data, config = images(profile, None, quick=(500, 200)), PRESETS["vit_pico_patch4_32"]
     share = ARMS[arm]["positions"]
-
-    def add_tokens(patch_tokens, cls_token, pos_embed):
-        return add_class_token_and_positions(patch_tokens, cls_token, share * pos_embed)
-
     torch.manual_seed(seed)
-    model = TorchEncoderViT(config, add_tokens=add_tokens)
-    found = train_and_measure(
-        model, data, thread_recipe(seed=seed), "validation_accuracy test_accuracy precision seconds"
+    model = TorchEncoderViT(
+        config, add_tokens=lambda x, cls, pos: add_class_token_and_positions(x, cls, share * pos)
     )
+    columns = "validation_accuracy test_accuracy precision seconds"
+    results = train_and_measure(model, data, thread_recipe(seed=seed), columns)
     order = torch.randperm(config.num_patches, generator=torch.Generator().manual_seed(seed))
     shuffled = shuffle_patches(data.test.images, config.patch_size, order)
     puzzles = replace(data, test=Split(shuffled, data.test.labels))
-    return found | {"shuffled_accuracy": measure_test_accuracy(model, puzzles)}
+    return results | {"shuffled_accuracy": measure_test_accuracy(model, puzzles)}

@@ -5,15 +5,13 @@ learned from 45,000 photographs without a label; "supervised" saw all 45,000 lab
 rival but a horizon. Each seed draws photographs of its own, and the weights of "untrained".
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Measurement, Results
+from vitedu.bench.experiments import Arms, Data, Measurement, Profile, Results, by_arm
 from vitedu.bench.experiments.less_data import draw, photographs
-from vitedu.data import Data
-from vitedu.hardware import Profile
 from vitedu.inside import probe_accuracy
 from vitedu.options import build_model, preset
 from vitedu.pretrained import load_pretrained
@@ -57,23 +55,15 @@ def features_of(read: Reader, images: torch.Tensor, data: Data) -> torch.Tensor:
     return torch.cat([read(data.normalize(part)) for part in images.split(500)])
 
 
-def probe(
-    read: Reader, data: Data, seed: int, counts: tuple[int, ...] = COUNTS
-) -> dict[int, float]:
+def probe(read: Reader, data: Data, seed: int) -> dict[int, float]:
     """Fit a linear layer to the frozen features of so many photographs each: {count: accuracy}."""
-    few = draw(data.train, min(max(counts), len(data.train) // 2), seed)
+    few = draw(data.train, min(max(COUNTS), len(data.train) // 2), seed)
     known, new = (features_of(read, split.images, data) for split in (few, data.test))
-    return {
-        count: probe_accuracy(known[:count], few.labels[:count], new, data.test.labels)
-        for count in counts
-    }
+    return {n: probe_accuracy(known[:n], few.labels[:n], new, data.test.labels) for n in COUNTS}
 
 
-def by_count(rows: Iterable[Measurement]) -> dict[str, dict[int, list[float]]]:
+def by_count(rows: Sequence[Measurement]) -> dict[str, dict[int, list[float]]]:
     """Give arm -> {number of labels: test accuracies in %, one a seed}, as ``ARMS`` lists them."""
-    found: dict[str, dict[int, list[float]]] = {arm: {} for arm in ARMS}
-    for row in rows:
-        for name, accuracy in row.results.items():
-            count = int(name.removesuffix(" labels").replace(",", ""))
-            found[row.arm].setdefault(count, []).append(100 * accuracy)
-    return {arm: counts for arm, counts in found.items() if counts}
+    found = {count: by_arm(rows, f"{count:,} labels", 100) for count in COUNTS}
+    measured = [arm for arm in ARMS if arm in found[COUNTS[0]]]
+    return {arm: {count: found[count][arm] for count in COUNTS} for arm in measured}

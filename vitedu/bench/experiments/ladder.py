@@ -9,10 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, images, train_and_measure
+from vitedu.bench.experiments import Arms, settings_of, training
 from vitedu.bench.experiments.without_one_part import PartialBlock
-from vitedu.fitting import TrainConfig
-from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer, ViTConfig
 
 CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=1, num_heads=4)
@@ -24,13 +22,12 @@ ARMS: Arms = {
     "and a norm": {"parts": ["attention", "skip", "norm"]},
     "and the MLP": {"parts": ["attention", "skip", "norm", "MLP"]},
 }
-RECIPE: Any = {"batch_size": 64, "lr": 3e-3, "crop_padding": 2, "precision": "float32"}
 
 
 def build(arm: str, seed: int, config: ViTConfig = CONFIG) -> VisionTransformer:
     """Make the model of an arm; there is no norm before the head."""
     torch.manual_seed(seed)
-    model, parts = VisionTransformer(config), ARMS[arm]["parts"]
+    model, parts = VisionTransformer(config), settings_of(arm, ARMS)[0]["parts"]
     model.register_module("norm", nn.Identity())
     blocks: Any = model.blocks if parts else []
     for block in blocks:  # the number of heads changes no shape
@@ -40,8 +37,5 @@ def build(arm: str, seed: int, config: ViTConfig = CONFIG) -> VisionTransformer:
     return model
 
 
-def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one model for an epoch and measure it on photographs that it has not seen."""
-    data = images(profile, None, quick=(200, 100))
-    config = TrainConfig(epochs=1, seed=seed, **RECIPE)
-    return train_and_measure(build(arm, seed), data, config, validation_images=100)
+RECIPE: Any = {"batch_size": 64, "lr": 3e-3, "crop_padding": 2, "precision": "float32"}
+run = training(ARMS, build, quick=(200, 100), epochs=1, **RECIPE)

@@ -7,14 +7,12 @@ are.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments import DATA, Arms, Profile, cut, load, look_up, train_and_measure
 from vitedu.data.loading import Data, Split
 from vitedu.fitting.loop import TrainConfig, measure
-from vitedu.hardware import Profile
 from vitedu.less_data import random_resized_crop
 from vitedu.options import ViTConfigWithOptions, build_model
 from vitedu.patches import sincos_positions_2d
@@ -23,13 +21,12 @@ from vitedu.vit import VisionTransformer
 CONFIG = ViTConfigWithOptions(32, 8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
 COUNT, STEPS = 400, 1_000  # labelled photographs, and steps
 COPIES = 8  # of each image, where windows are cut beforehand
-SHIFTS = {"crop_padding": 4}
+SHIFTS, MUON = {"crop_padding": 4}, {"optimizer": "muon", "lr": 0.016}
 ARMS: Arms = {
     "nothing": {},
     "shifts and mirrors": SHIFTS,
     "shifts and mixup": SHIFTS | {"mixup_share": 0.8},
-    "4,000 photographs": SHIFTS
-    | {"count": 4_000, "label_smoothing": 0.1, "optimizer": "muon", "lr": 0.016},
+    "4,000 photographs": SHIFTS | {"count": 4_000, "label_smoothing": 0.1} | MUON,
     "shifts and drop-path": SHIFTS | {"model": {"drop_path_rate": 0.2}},
     "random-resized crops": {"resized": 0.5},
     "one operation of a policy": {"policy_share": 0.8},
@@ -38,7 +35,7 @@ ARMS: Arms = {
     "dropout": {"model": {"drop_rate": 0.1}},
     "fixed positions": {"fixed_positions": True},
 }
-FEW: Any = {"batch_size": 50, "precision": "float32"}  # how few photographs are learned from
+FEW: dict = {"batch_size": 50, "precision": "float32"}  # how few photographs are learned from
 
 
 def build(seed: int, *, fixed_positions: bool = False, **changes) -> VisionTransformer:
@@ -52,12 +49,12 @@ def build(seed: int, *, fixed_positions: bool = False, **changes) -> VisionTrans
     return model
 
 
-def run(arm: str, seed: int, profile: Profile) -> Results:
+def run(arm: str, seed: int, profile: Profile) -> dict:
     """Train one model and measure it on training and test photographs as they are."""
-    return learn(ARMS[arm], seed, profile)
+    return learn(look_up(arm, ARMS), seed, profile)
 
 
-def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
+def learn(settings: dict, seed: int, profile: Profile) -> dict:
     """Train with any settings: those of an arm, or one's own."""
     options = {"crop_padding": None, "lr": 2e-3, **settings}
     changes, fixed = options.pop("model", {}), options.pop("fixed_positions", False)
@@ -68,8 +65,7 @@ def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
         train, epochs = windows(train, least, seed), max(1, epochs // COPIES)
     config = TrainConfig(epochs=epochs, seed=seed, **FEW, **options)
     model, train_data = build(seed, fixed_positions=fixed, **changes), replace(data, train=train)
-    columns = "test_accuracy"
-    results = train_and_measure(model, train_data, config, columns, validation_images=10)
+    results = train_and_measure(model, train_data, config, "test_accuracy", 10)
     train_accuracy = measure(model, data.train, data, torch.device("cpu"), torch.float32)[1]
     return {"train_accuracy": train_accuracy, **results}
 

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, images, train_and_measure
-from vitedu.fitting.recipes import thread_recipe
-from vitedu.hardware import Profile
+from vitedu.bench.experiments import Arms, settings_of
+from vitedu.bench.experiments.without_one_part import one_epoch
 from vitedu.options import build_model, preset
 
 ARMS: Arms = {
@@ -39,7 +38,7 @@ class LayerScale(nn.Module):
 
 def build(arm: str, seed: int) -> nn.Module:
     """Make the model of an arm, a name of ``ARMS``, with the starting weights of a seed."""
-    parts = dict(ARMS[arm])
+    parts, _ = settings_of(arm, ARMS)
     rms_norm, start = parts.pop("rms_norm", False), parts.pop("layer_scale", None)
     torch.manual_seed(seed)
     model: Any = build_model(preset("vit_pico_patch4_32", **parts))
@@ -55,8 +54,4 @@ def build(arm: str, seed: int) -> nn.Module:
     return model
 
 
-def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one model for an epoch and measure it."""
-    data = images(profile, None, quick=(1_000, 500))
-    columns = "parameters validation_accuracy test_accuracy precision seconds"
-    return train_and_measure(build(arm, seed), data, thread_recipe(seed=seed), columns)
+run = one_epoch(ARMS, build)

@@ -5,11 +5,10 @@ that falls to zero at its own end, so the arms of equal seconds are runs of thei
 were chosen to take about as long as twelve with patches of 8 px; the rows say how long.
 """
 
-from dataclasses import replace
+from functools import partial
 
-from vitedu.bench.experiments import Arms, Results, cut, train_and_measure
-from vitedu.bench.experiments.data_hunger import build, photographs, settings
-from vitedu.hardware import Profile
+from vitedu.bench.experiments import Arms, training
+from vitedu.bench.experiments.data_hunger import COMMON, RECIPES, build, photographs
 
 ARMS: Arms = {
     f"{patch_size} px, {epochs} epochs": {"patch_size": patch_size, "epochs": epochs}
@@ -19,13 +18,11 @@ QUESTIONS = {  # name -> the arms that answer it
     "equal steps": ("16 px, 12 epochs", "8 px, 12 epochs", "4 px, 12 epochs"),
     "equal time": ("16 px, 16 epochs", "8 px, 12 epochs", "4 px, 5 epochs"),
 }
-
-
-def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one model; give its accuracies and the seconds of the processor."""
-    patch_size, epochs = ARMS[arm].values()
-    data = photographs(3_200, seed, profile)
-    model = build("ViT", seed, fused=True, patch_size=patch_size)
-    config = settings("ViT", steps=1, images=len(data.train), seed=seed)
-    config = replace(config, epochs=cut(epochs, profile, 1), precision="float32")
-    return train_and_measure(model, data, config, validation_images=100)
+run = training(
+    ARMS,
+    lambda arm, seed: build("ViT", seed, fused=True, patch_size=ARMS[arm]["patch_size"]),
+    data=partial(photographs, 3_200),
+    precision="float32",
+    **COMMON,
+    **RECIPES["ViT"],
+)

@@ -5,11 +5,10 @@ validation photographs. The rates of each optimizer go on until the best one has
 either side. Muon is for matrices, and the weights of a convolution are none.
 """
 
-from dataclasses import replace
+from functools import partial
 
-from vitedu.bench.experiments import Arms, Results, cut, train_and_measure
-from vitedu.bench.experiments.data_hunger import build, photographs, settings
-from vitedu.hardware import Profile
+from vitedu.bench.experiments import Arms, training
+from vitedu.bench.experiments.data_hunger import COMMON, build, photographs
 
 CANDIDATES = (
     *(("CNN", "adamw", lr) for lr in (1e-3, 3e-3, 1e-2, 3e-2)),
@@ -20,13 +19,12 @@ ARMS: Arms = {
     f"{network}, {optimizer} {lr:g}": {"network": network, "optimizer": optimizer, "lr": lr}
     for network, optimizer, lr in CANDIDATES
 }
-
-
-def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one network and measure it on validation images."""
-    network, optimizer, lr = ARMS[arm].values()
-    data = photographs(3_200, seed, profile)
-    config = settings(network, steps=cut(600, profile, 6), images=len(data.train), seed=seed)
-    config = replace(config, optimizer=optimizer, lr=lr)
-    columns = "train_accuracy validation_accuracy cpu_seconds"
-    return train_and_measure(build(network, seed), data, config, columns)
+run = training(
+    ARMS,
+    lambda arm, seed: build(ARMS[arm]["network"], seed),
+    "train_accuracy validation_accuracy cpu_seconds",
+    data=partial(photographs, 3_200),
+    validation=None,
+    epochs=12,
+    **COMMON,
+)

@@ -9,15 +9,12 @@ import time
 from collections.abc import Callable
 
 import torch
-from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Results, cut, images
+from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, images
 from vitedu.bench.experiments.data_hunger import NETWORKS, build, settings
-from vitedu.data import Data
 from vitedu.data.loading import of_data
 from vitedu.fitting import fit
 from vitedu.fitting.loop import predict
-from vitedu.hardware import Profile
 from vitedu.vit_and_cnn import add_noise, blur, occlude, seeded_generator, shuffle_patches
 
 GOALS = {"cifar10": 0.55}  # by the data
@@ -46,30 +43,21 @@ DISTURBANCES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def train_to_goal(
-    network: str, seed: int, data: Data, steps: int, goal: float
-) -> tuple[nn.Module, float, int]:
-    """Train until validation reaches the goal, or to the end; give model, accuracy, epochs."""
-    model = build(network, seed)
+def run(arm: str, seed: int, profile: Profile) -> Results:
+    """Train one network to the goal and measure it on test images under every disturbance."""
+    data, started = images(profile, 20_000, quick=(400, 200)), time.process_time()
+    steps = {"steps": cut(5_000, profile, 6), "images": len(data.train)}
+    goal = of_data(GOALS, data, "the goal of the CNN was chosen", "Choose one; add it to GOALS.")
 
     def stop_at_goal(history):
         if history.rows[-1].validation_accuracy >= goal:
             raise KeyboardInterrupt  # how a run is ended: fit keeps what was learned
 
-    config = settings(network, steps=steps, images=len(data.train), seed=seed)
-    history = fit(model, data, config, show_progress=False, on_epoch=stop_at_goal)
-    return model, history.rows[-1].validation_accuracy, len(history.rows)
-
-
-def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one network to the goal and measure it on test images under every disturbance."""
-    data, started = images(profile, 20_000, quick=(400, 200)), time.process_time()
-    steps = cut(5_000, profile, 6)
-    goal = of_data(GOALS, data, "the goal of the CNN was chosen", "Choose one; add it to GOALS.")
-    model, reached, epochs = train_to_goal("CNN", seed, data, steps, goal)
-    if arm == "ViT":
-        model, reached, epochs = train_to_goal("ViT", seed, data, steps, goal=reached)
-    results: Results = {"validation_accuracy": reached, "epochs": epochs}
+    for network in NETWORKS[: 1 + NETWORKS.index(arm)]:  # for the ViT, the CNN before it
+        model, config = build(network, seed), settings(network, seed=seed, **steps)
+        rows = fit(model, data, config, show_progress=False, on_epoch=stop_at_goal).rows
+        goal = rows[-1].validation_accuracy
+    results: Results = {"validation_accuracy": goal, "epochs": len(rows)}
     for name, disturb in DISTURBANCES.items():
         answers = predict(model, disturb(data.test.images), data).argmax(dim=1)
         results[name] = round((answers == data.test.labels).float().mean().item(), 4)

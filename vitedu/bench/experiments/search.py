@@ -5,10 +5,11 @@ about 2.4 million multiply-accumulates an image. A search trains each once and c
 accuracy. All seeds of all candidates show what such a choice is worth.
 """
 
-from vitedu.bench.experiments import Arms, Results, images, train_and_measure
-from vitedu.bench.experiments.data_hunger import build, settings
+from torch import nn
+
+from vitedu.bench.experiments import Arms, Profile, Results, training
+from vitedu.bench.experiments.data_hunger import COMMON, RECIPES, build
 from vitedu.efficient import macs
-from vitedu.hardware import Profile
 
 ARMS: Arms = {
     "width 64, depth 4, 4 heads": {},
@@ -20,13 +21,17 @@ ARMS: Arms = {
     "patches of 16 px, width 128": {"patch_size": 16, "embed_dim": 128},
     "patches of 4 px, width 32, depth 3": {"patch_size": 4, "embed_dim": 32, "depth": 3},
 }
+COLUMNS = "parameters train_accuracy validation_accuracy test_accuracy cpu_seconds precision"
+
+
+def build_arm(arm: str, seed: int) -> nn.Module:
+    """Make the untrained model of an arm."""
+    return build("ViT", seed, fused=True, **ARMS[arm])
+
+
+train = training(ARMS, build_arm, COLUMNS, epochs=1, **COMMON, **RECIPES["ViT"])
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model; give its accuracy on validation images, to choose by, and on test images."""
-    data = images(profile, None, quick=(200, 200))
-    model = build("ViT", seed, fused=True, **ARMS[arm])
-    config = settings("ViT", steps=1, images=len(data.train), seed=seed)  # one epoch
-    columns = "parameters train_accuracy validation_accuracy test_accuracy cpu_seconds precision"
-    results = train_and_measure(model, data, config, columns, validation_images=100)
-    return results | {"mega_macs": round(macs(model), 3)}
+    return train(arm, seed, profile) | {"mega_macs": round(macs(build_arm(arm, seed)), 3)}

@@ -5,16 +5,14 @@ teaches the distillation head: labels, or answers of a small CNN that learned fr
 """
 
 from dataclasses import replace
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 import torch
 import torch.nn.functional as F
 
-from vitedu.bench.experiments import Arms, Results, cut, train_and_measure
+from vitedu.bench.experiments import Arms, Profile, Results, cut, look_up, train_and_measure
 from vitedu.bench.experiments.less_data import CONFIG, FEW, few_photographs, photographs
 from vitedu.fitting.loop import TrainConfig, logits_of, measure_test_accuracy
-from vitedu.hardware import Profile
 from vitedu.less_data import DistilledViT, descend, distillation_loss
 from vitedu.training import random_crop_flip, warmup_cosine
 from vitedu.vit_and_cnn import SmallCNN
@@ -28,13 +26,15 @@ ARMS: Arms = {
 HALF, STEPS = 32, 1_000  # images of a batch for each head
 
 
-def run(arm: str, seed: int, profile: Profile, loss_of: Any = distillation_loss) -> Results:
+def run(arm: str, seed: int, profile: Profile, loss_of=distillation_loss) -> Results:
     """Train a student, measure it and its teacher; ``loss_of`` is its loss for hard answers."""
-    few, teacher = few_photographs(seed, profile), train_teacher(seed, profile)
-    source = images = few.train.images
-    labels = few.train.labels
-    if ARMS[arm]["other"]:  # all photographs, whose labels nobody reads
-        source = photographs(profile).train.images
+    few, settings = few_photographs(seed, profile), look_up(arm, ARMS)
+    teacher = train_teacher(seed, profile)
+    images, labels = few.train.images, few.train.labels
+    # of all photographs nobody reads the labels
+    source = photographs(profile).train.images if settings["other"] else images
+    if temperature := settings.get("temperature"):
+        loss_of = partial(soft_distillation_loss, temperature=temperature)
     torch.manual_seed(seed)
     student = DistilledViT(replace(CONFIG, pool="cls", num_registers=1)).train()
     optimizer = torch.optim.AdamW(student.parameters(), lr=2e-3, weight_decay=0.05)
@@ -44,17 +44,12 @@ def run(arm: str, seed: int, profile: Profile, loss_of: Any = distillation_loss)
         theirs = torch.randint(len(source), (HALF,), generator=draws)
         both = torch.cat([images[mine], source[theirs]])
         both = few.normalize(random_crop_flip(both, 4, draws))
-        if ARMS[arm]["teacher"]:
-            with torch.no_grad():
-                answers = teacher(both[HALF:])
-        else:
+        with torch.no_grad():
+            answers = teacher(both[HALF:])
+        if not settings["teacher"]:
             answers = F.one_hot(labels[theirs], few.num_classes).float()
         by_class, by_distillation = student(both)
-        parts = by_class[:HALF], by_distillation[HALF:], answers, labels[mine]
-        if temperature := ARMS[arm].get("temperature"):
-            loss = soft_distillation_loss(*parts, temperature)
-        else:
-            loss = loss_of(*parts)
+        loss = loss_of(by_class[:HALF], by_distillation[HALF:], answers, labels[mine])
         descend(optimizer, loss, warmup_cosine(step, steps, steps // 10, 2e-3))
     teacher_answers = logits_of(teacher, images, few, torch.float32).argmax(dim=1)
     results = {
@@ -65,13 +60,7 @@ def run(arm: str, seed: int, profile: Profile, loss_of: Any = distillation_loss)
     return {name: round(value, 4) for name, value in results.items()}
 
 
-def soft_distillation_loss(
-    cls_logits: torch.Tensor,
-    dist_logits: torch.Tensor,
-    teacher_logits: torch.Tensor,
-    labels: torch.Tensor,
-    temperature: float,
-) -> torch.Tensor:
+def soft_distillation_loss(cls_logits, dist_logits, teacher_logits, labels, temperature: float):
     """Learn from the teacher's probabilities, all of them, where ``distillation_loss`` takes one.
 
     Reference: Hinton et al. 2015, section 2: both softened, the gradient brought back by T**2.

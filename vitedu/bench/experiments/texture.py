@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Arms, Results, cut, train_and_measure
+from vitedu.bench.experiments import Arms, Profile, Results, cut, train_and_measure
 from vitedu.bench.experiments.data_hunger import NETWORKS, build, settings
 from vitedu.data.textures import KINDS, cue_conflict, textured_shapes
 from vitedu.fitting.loop import predict
-from vitedu.hardware import Profile
 
 DATA = "textures"  # of ``textured_shapes``
 CONTRASTS = (0.05, 0.1, 0.2, 0.4)
@@ -37,9 +36,8 @@ def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results
     answers = predict(model, images, data).argmax(dim=1)
     by_shape = (answers == shape).sum().item()
     either = by_shape + (answers == texture).sum().item()
-    accuracy, share = results["test_accuracy"], by_shape / max(1, either)
-    shares = {"shape_share": round(share, 4), "answered_either": round(either / len(answers), 4)}
-    return {"test_accuracy": round(accuracy, 4), **shares, "cpu_seconds": results["cpu_seconds"]}
+    results |= {"shape_share": by_shape / max(1, either), "answered_either": either / len(answers)}
+    return {name: round(value, 4) for name, value in results.items()}
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:

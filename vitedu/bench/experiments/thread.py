@@ -4,11 +4,7 @@ The run of notebook 01, which takes about a minute. Validation images choose, ov
 ``vitedu bench experiments thread --seeds 0 1 2``. The choice stands in ``fitting.recipes``.
 """
 
-import torch
-
-from vitedu.bench.experiments import Arms, Results, images, train_and_measure
-from vitedu.fitting import TrainConfig
-from vitedu.hardware import Profile
+from vitedu.bench.experiments import Arms, training
 from vitedu.transplant import TorchEncoderViT
 from vitedu.vit import PRESETS
 
@@ -28,12 +24,11 @@ CHANGES: Arms = {  # one at a time
     "AdamW 2e-3": {"optimizer": "adamw", "lr": 2e-3},
 }
 ARMS: Arms = {name: SETTINGS | change for name, change in CHANGES.items()}
-
-
-def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train the box for one epoch and measure it on validation images."""
-    data = images(profile, None, quick=(1_000, 500))
-    torch.manual_seed(seed)
-    model = TorchEncoderViT(PRESETS["vit_pico_patch4_32"])
-    config = TrainConfig(epochs=1, seed=seed, **ARMS[arm])
-    return train_and_measure(model, data, config, "train_accuracy validation_accuracy seconds")
+run = training(
+    ARMS,
+    lambda arm, seed: TorchEncoderViT(PRESETS["vit_pico_patch4_32"]),
+    "train_accuracy validation_accuracy seconds",
+    quick=(1_000, 500),
+    validation=None,
+    epochs=1,
+)

@@ -12,9 +12,8 @@ from statistics import fmean
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Measurement, Results, cut, load
+from vitedu.bench.experiments import DATA, Arms, Measurement, Profile, Results, cut, load
 from vitedu.encoder import EncoderBlock
-from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
 from vitedu.training import train_one_epoch, weight_decay_groups
 from vitedu.vit import VisionTransformer
@@ -53,8 +52,7 @@ def build(norm: str, seed: int) -> VisionTransformer:
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and say how low its loss came, and after how many steps it met the goal."""
-    steps = cut(120, profile, 20)
-    norm, lr, warmup = ARMS[arm].values()
+    steps, (norm, lr, warmup) = cut(120, profile, 20), ARMS[arm].values()
     data = load(DATA, limit=IMAGES, held_out=1)
     images, labels = data.normalize(data.train.images[:IMAGES]), data.train.labels[:IMAGES]
     model, losses = build(norm, seed), list[float]()

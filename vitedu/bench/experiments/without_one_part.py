@@ -6,14 +6,14 @@ recipe are the same. ``PartialBlock`` is a block that lacks some of its parts.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, images, train_and_measure
+from vitedu.bench.experiments import Arms, settings_of, training
 from vitedu.fitting.recipes import thread_recipe
-from vitedu.hardware import Profile
 from vitedu.vit import PRESETS, VisionTransformer
 
 CONFIG = PRESETS["vit_pico_patch4_32"]
@@ -46,22 +46,13 @@ class PartialBlock(nn.Module):
 
     Args:
         block: has ``norm1``, ``attn``, ``norm2`` and ``mlp``, as the course's or a student's.
-        attention: whether it has attention.
-        mlp: whether it has the MLP, with its norm.
+        attention, mlp, norms: whether it has them; without the MLP, its norm goes as well.
         residual: whether anything is added to what came in.
         mlp_residual: whether the MLP is, where attention is.
-        norms: whether it has norms.
     """
 
     def __init__(
-        self,
-        block: Any,
-        *,
-        attention: bool = True,
-        mlp: bool = True,
-        residual: bool = True,
-        mlp_residual: bool = True,
-        norms: bool = True,
+        self, block: Any, *, attention=True, mlp=True, residual=True, mlp_residual=True, norms=True
     ):
         super().__init__()
         self.norm1 = block.norm1 if norms else nn.Identity()
@@ -82,19 +73,11 @@ class PartialBlock(nn.Module):
 
 
 def build(arm: str, seed: int, make: Callable[..., Any] = VisionTransformer) -> Any:
-    """Make the model of an arm.
+    """Make the model of an arm, with the starting weights of a seed.
 
-    Args:
-        arm: a name of ``ARMS``.
-        seed: of the starting weights.
-        make: maps a ``ViTConfig`` to a model with our attribute names, a student's class too.
-
-    Raises:
-        ValueError: no such arm.
+    ``make`` maps a ``ViTConfig`` to a model with our attribute names, a student's class too.
     """
-    if arm not in ARMS:
-        raise ValueError(f"no arm named {arm!r}. Choices: {', '.join(ARMS)}.")
-    lacks = dict(ARMS[arm])
+    lacks, _ = settings_of(arm, ARMS)
     torch.manual_seed(seed)
     model = make(replace(CONFIG, num_heads=lacks.pop("num_heads", CONFIG.num_heads)))
     if not lacks.pop("positions", True):
@@ -107,8 +90,11 @@ def build(arm: str, seed: int, make: Callable[..., Any] = VisionTransformer) -> 
     return model
 
 
-def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one model for an epoch and measure it."""
-    data = images(profile, None, quick=(1_000, 500))
-    columns = "parameters validation_accuracy test_accuracy precision seconds"
-    return train_and_measure(build(arm, seed), data, thread_recipe(seed=seed), columns)
+one_epoch: Any = partial(
+    training,
+    columns="parameters validation_accuracy test_accuracy precision seconds",
+    quick=(1_000, 500),
+    validation=None,
+    **vars(thread_recipe()),
+)
+run = one_epoch(ARMS, build)
