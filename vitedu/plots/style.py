@@ -8,19 +8,27 @@ import base64
 import functools
 import html
 import io
+import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+from PIL import Image
 
 from vitedu.plots import ink
+from vitedu.plots.png import small_png
 
 WIDTH = 8.0  # inches: the width of a notebook column
 DPI = 100  # dots an inch of the page
 DOTS = 2  # of a picture for one of the page: sharp on screens of any kind
+LINE = 0.18  # inches: of words below a figure
 MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page begins beyond it
+
+# a clear picture of one dot
+NOTHING = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 # Every figure is a white card with dark ink, in light and dark themes alike: the ink is set here
 # too, so that a dark style of the reader's own cannot turn it white.
@@ -68,11 +76,17 @@ class CourseFigure(Figure):
     """A figure that shows itself as the value of a cell, whatever the backend."""
 
     about = ""  # what it is, in a sentence
+    below = ""  # what stands below it and says all that it shows
+
+    @property
+    def card(self) -> Bbox:
+        """Give the figure's white card, in inches."""
+        (left, bottom), (right, top) = self.bbox_inches.padded(MARGIN).get_points()
+        return Bbox.from_extents(left, bottom - LINE * self.below.count("\n"), right, top)
 
     def png(self, dpi: float = DPI) -> bytes:
         """Give the figure on its white card as a PNG file."""
         buffer, layout, own_dpi = io.BytesIO(), self.get_layout_engine(), self.dpi
-        card = self.bbox_inches.padded(MARGIN)
         with plt.rc_context(RC):
             # Laid out here, because savefig would draw everything once more to do it.
             self.set_dpi(dpi)
@@ -81,38 +95,61 @@ class CourseFigure(Figure):
             for ax in self.axes:
                 ax.apply_aspect()
             self.set_layout_engine(None)
-            self.savefig(buffer, format="png", dpi=dpi, bbox_inches=card)
+            quick = {"compress_level": 1}
+            self.savefig(buffer, format="png", dpi=dpi, bbox_inches=self.card, pil_kwargs=quick)
             self.set_layout_engine(layout)
             self.set_dpi(own_dpi)
-        return buffer.getvalue()
+        return small_png(Image.open(buffer))
+
+    def write_below(self, words: str) -> None:
+        """Write what the figure shows below it, on its card; screen readers hear that alone."""
+        self.below = "".join(f"{line}\n" for line in textwrap.wrap(words, 108))
+        height = self.bbox_inches.height
+        for k, line in enumerate(self.below.splitlines()):
+            self.text(0.01, -(k + 0.8) * LINE / height, line, fontsize=9)
 
     def words(self) -> str:
         """Say in words what the figure is, and each panel's title, axes and curves."""
         parts = (self.get_suptitle(), *map(_words_of_panel, self.axes))
         read_off = " ".join(f"{part}." for part in parts if part)
-        return " ".join(f"Figure: {self.about} {read_off}".split())
+        return " ".join((self.below or f"Figure: {self.about} {read_off}").split())
 
     def forms(self, dots: int = DOTS) -> tuple[dict[str, str], dict[str, dict]]:
-        """Give the figure as a cell shows it, and what is known of it: its size and its words.
-
-        JupyterLab reads words to nobody from a picture alone, so HTML comes first there. Pages and
-        printers take the picture.
+        """Give the figure as a cell shows it, and what is known of it: its width and its words.
 
         Args:
             dots: of the picture for one of the page.
         """
-        card = self.bbox_inches.padded(MARGIN)
-        size = {"width": round(card.width * DPI), "height": round(card.height * DPI)}
-        words = self.words()
+        words, width = self.words(), round(self.card.width * DPI)
         picture = base64.b64encode(self.png(dots * DPI)).decode()
-        page = (
-            f'<img src="data:image/png;base64,{picture}" alt="{html.escape(words)}" '
-            f'width="{size["width"]}" style="max-width: 100%; height: auto">'
-        )
-        return {"text/html": page, "image/png": picture}, {"image/png": {**size, "alt": words}}
+        known = {"width": width, "alt": words}
+        return {"image/png": picture, "text/plain": words}, {"image/png": known}
+
+    def outputs(self, dots: int = DOTS) -> list[dict[str, str]]:
+        """Give the figure as outputs that a cell replaces: the picture, and its words."""
+        data, _ = self.forms(dots)
+        return [data, read_aloud(data["text/plain"])]
+
+    def _ipython_display_(self) -> None:
+        show_forms(*self.forms())
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         return self.forms()
+
+
+def show_forms(data: dict[str, Any], known: dict[str, dict], script: str = "") -> None:
+    """Show a picture as a cell's output, and below it a script, or its words, read aloud."""
+    from IPython.display import display
+
+    display(data, metadata=known, raw=True)
+    below = {"text/html": f"<script>{script}</script>", "text/plain": ""}
+    display(below if script else read_aloud(data["text/plain"]), raw=True)
+
+
+def read_aloud(words: str) -> dict[str, str]:
+    """Give an output that shows nothing and is read: JupyterLab gives a picture no words."""
+    page = f'<img src="{NOTHING}" alt="{html.escape(words)}" width="1" height="1">'
+    return {"text/html": page, "text/plain": ""}
 
 
 def _words_of_panel(axes) -> str:
