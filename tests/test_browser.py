@@ -343,13 +343,16 @@ def says(cell, words):
     return sentence
 
 
-def test_still_explorer_is_one_picture_with_words(patches):
-    """The form without a kernel: one picture, and words for who cannot see it."""
-    cell = patches.cell(explorer_of(patches))
+def test_panel_in_the_quick_profile_is_one_picture_with_words(patches):
+    """It keeps its shape, and who cannot see it hears what to run."""
+    cell = patches.cell([cell["id"] for cell in patches.cells()].index("train"))
     cell.get_by_alt_text("A still picture: run this cell").wait_for(state="attached")
-    width, height = cell.locator("img").first.evaluate("e => [e.clientWidth, e.clientHeight]")
-    assert width > 300 and 0.4 < height / width < 0.6
-    assert cell.locator("script").count() == 0
+    for size in (1280, 800):
+        patches.page.set_viewport_size({"width": size, "height": 900})
+        shown = cell.locator("img").first.evaluate("e => [e.width, e.height]")
+        natural = cell.locator("img").first.evaluate("e => [e.naturalWidth, e.naturalHeight]")
+        assert shown[0] > 300
+        assert shown[1] / shown[0] == pytest.approx(natural[1] / natural[0], rel=0.01)
 
 
 def live(lab, source=""):

@@ -153,10 +153,9 @@ def test_a_new_panel_stops_the_one_before(data):
 def test_still_form_shows_the_end_of_the_run(data):
     """Without a kernel: one picture of the trained model, and what to run."""
     panel = panel_of(data)
-    forms, known = panel._repr_mimebundle_()
+    panel._ipython_display_()
     assert panel.state == "done" and len(panel.moment.losses) == STEPS
-    assert set(forms) == {"text/plain", "image/png"}
-    said = known["image/png"]["alt"]
+    said = panel.still().words()
     assert re.match(r"Step 8 of 8, loss [\d.]+, \d of these 4 images right, validation acc", said)
     assert "after epoch 2. A still picture: run this cell" in said
 
@@ -198,13 +197,12 @@ def test_a_pause_is_told_when_its_step_is_kept(data, monkeypatch):
 
 def test_a_notebook_gets_the_form_that_works_there(data, monkeypatch):
     """With a kernel nothing is trained before a click; without one the run is over."""
-    monkeypatch.setattr(module, "kernel_answers", lambda: True)
-    panel = panel_of(data)
-    bundle, known = panel._repr_mimebundle_()
-    assert bundle[module.WIDGET]["model_id"] == panel.widget.model_id
-    assert "Step 0 of 8" in known["image/png"]["alt"]
-    assert panel.state == "ready"
-    monkeypatch.setattr(module, "kernel_answers", lambda: False)
-    panel = panel_of(data)
-    assert module.WIDGET not in panel._repr_mimebundle_()[0]
-    assert panel.state == "done"
+    shown = []
+    monkeypatch.setattr(module, "show_live", lambda still, widget: shown.append((still, widget)))
+    for answers, state in ((True, "ready"), (False, "done")):
+        monkeypatch.setattr(module, "kernel_answers", lambda answers=answers: answers)
+        panel = panel_of(data)
+        panel._ipython_display_()
+        still, widget = shown.pop()
+        assert (panel.state, widget is None) == (state, not answers)
+        assert still.words().startswith(f"Step {0 if answers else STEPS} of {STEPS}")

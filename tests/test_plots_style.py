@@ -50,7 +50,7 @@ def test_figure_draws_itself_for_a_notebook():
     axes[0, 0].set(title="loss", xlabel="epoch", ylabel="nats")
     axes[0, 1].set(title="the $T$\nimage", ylabel="hidden")
     axes[0, 1].axis("off")
-    forms, metadata = fig._repr_mimebundle_()
+    forms, metadata = fig.forms()
     picture, about = base64.b64decode(forms["image/png"]), metadata["image/png"]
     assert picture.startswith(b"\x89PNG")
     height, width, _ = plt.imread(io.BytesIO(picture)).shape
@@ -72,7 +72,7 @@ def test_shown_figure_is_followed_by_its_words(monkeypatch):
     (picture, known), (below, _) = outputs
     assert known["metadata"]["image/png"]["alt"] == 'Figure: a "b" < c.'
     (words,) = re.findall(
-        r'^<img src="data:image/gif;[^"]+" alt="([^"]+)" width="1" height="1">$', below["text/html"]
+        r'^<img class="vitedu-words" alt="([^"]+)" width="1" height="1"\s', below["text/html"]
     )
     assert html.unescape(words) == 'Figure: a "b" < c.'
     assert fig.outputs() == [picture, below]

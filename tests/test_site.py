@@ -43,7 +43,7 @@ def picture():
     """Give the output of a cell that draws, as IPython stores it."""
     fig, axes = figure()
     axes[0, 0].set(title="Loss of the run")
-    forms, metadata = fig._repr_mimebundle_()
+    forms, metadata = fig.forms()
     return v4.new_output("display_data", forms, metadata=metadata)
 
 

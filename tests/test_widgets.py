@@ -17,7 +17,7 @@ from vitedu.inside import position_similarity
 from vitedu.patches import sincos_positions, sincos_positions_2d
 from vitedu.plots import explorer as skeleton
 from vitedu.plots import widgets
-from vitedu.plots.explorer import STILL, WIDGET
+from vitedu.plots.explorer import WIDGET
 from vitedu.plots.style import DOTS, DPI, MARGIN, CourseFigure
 from vitedu.plots.widgets import explore_attention, explore_patches
 from vitedu.training import warmup_cosine
@@ -87,13 +87,13 @@ def test_still_form_is_one_picture_with_words(explorer):
     Drawing it leaves the frames of the live form as they are.
     """
     before = explorer.frame(8, 10)
-    data, known = explorer._repr_mimebundle_()
+    data, known = explorer.still().forms()
     still = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
     live, about = Image.open(io.BytesIO(before)), known["image/png"]
     assert still.width == DOTS * about["width"] and 0 < about["width"] - live.width < 20
     said = "Patch 10 of 16 (row 2, column 2) is row 10 of the sequence: 192 numbers."
-    words = f"{said} {STILL.format('to click into it')}"
-    assert about["alt"] == data["text/plain"] == words
+    words = "A still picture: run this cell, in profile laptop or gpu, to click into it."
+    assert about["alt"] == data["text/plain"] == f"{said} {words}"
     assert explorer.frame(8, 10) == before
 
 
@@ -162,18 +162,18 @@ def test_map_shows_the_weights_of_the_query(looking):
 
 
 @pytest.mark.parametrize("profile", ["quick", "laptop"])
-def test_bundle_has_the_live_form_only_where_a_kernel_answers(explorer, profile, monkeypatch):
+def test_live_form_is_there_only_where_a_kernel_answers(profile, monkeypatch):
     """Without a kernel, and in the quick profile, the still picture stands alone."""
     monkeypatch.setenv("VITEDU_PROFILE", profile)
-    assert set(explorer._repr_mimebundle_()[0]) == {"text/plain", "image/png"}
+    assert not skeleton.kernel_answers()
 
     class Shell:
         kernel = object()
 
     monkeypatch.setattr("IPython.get_ipython", Shell)
-    assert (WIDGET in explorer._repr_mimebundle_()[0]) == (profile == "laptop")
+    assert skeleton.kernel_answers() == (profile == "laptop")
     monkeypatch.setenv("VITEDU_STILL", "1")  # pages are being made
-    assert WIDGET not in explorer._repr_mimebundle_()[0]
+    assert not skeleton.kernel_answers()
 
 
 def test_no_kernel_answers_without_ipywidgets(monkeypatch):
@@ -260,18 +260,28 @@ def test_blocks_explorer_counts_and_colours_what_each_block_adds(explorers):
     assert shown.get_array().flatten().tolist()[:10] == [3, 3, 2, 1, 0, 0, 0, 1, 2, 3]
 
 
+@pytest.fixture
+def shown(monkeypatch):
+    """Give a list that every display adds its forms to."""
+    outputs = []
+
+    def display(data, **more):
+        outputs.append(data) if more else data._ipython_display_()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    return outputs
+
+
 @pytest.mark.parametrize("answers", [True, False], ids=["kernel", "no kernel"])
-def test_live_form_is_followed_by_its_labels(explorer, answers, monkeypatch):
+def test_live_form_is_followed_by_its_labels(explorer, answers, shown, monkeypatch):
     """The script that names the sliders is an output of its own: inside a widget none runs.
 
     A still picture is followed by its words.
     """
     monkeypatch.setattr(skeleton, "kernel_answers", lambda: answers)
-    outputs = []
-    monkeypatch.setattr("IPython.display.display", lambda data, **more: outputs.append(data))
     explorer._ipython_display_()
-    shown, below = outputs
-    assert (WIDGET in shown) == answers and "image/png" in shown
+    forms, below = shown
+    assert set(forms) == {"text/plain", "image/png", *([WIDGET] if answers else [])}
     assert ("aria-label" in below["text/html"]) == answers
     assert ('alt="Patch 10 of 16' in below["text/html"]) != answers
 

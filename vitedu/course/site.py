@@ -26,7 +26,7 @@ from vitedu.course.references import reference_source, solution_source
 from vitedu.course.tour import profile_name, tour_notebook
 from vitedu.exercises import EXERCISES, in_file
 from vitedu.plots.explorer import WIDGET
-from vitedu.plots.style import DPI, NOTHING, CourseFigure
+from vitedu.plots.style import DPI, CourseFigure
 
 STATIC = Path(__file__).parent / "site_static"
 # the cells whose figures tell the course on the front page, and what each shows
@@ -204,7 +204,7 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
                 output.get("data", {}).pop(WIDGET, None)
             # a picture has its words here, so they are not read again
             cell.outputs = [
-                o for o in outputs if NOTHING not in o.get("data", {}).get("text/html", "")
+                o for o in outputs if "vitedu-words" not in o.get("data", {}).get("text/html", "")
             ]
             if words := [*filter(None, map(alt_text, cell.outputs))]:
                 cell.metadata["mystnb"] = {"image": {"alt": " ".join(words)}}

@@ -20,7 +20,7 @@ from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import predict
 from vitedu.fitting.history import EpochResult, History
 from vitedu.fitting.loop import fit
-from vitedu.plots.explorer import STILL, WIDGET, kernel_answers, show_live, view_of
+from vitedu.plots.explorer import kernel_answers, show_live
 from vitedu.plots.style import DPI, MARGIN, WIDTH, CourseFigure
 from vitedu.plots.training import show_moment
 
@@ -227,25 +227,18 @@ class TrainingPanel:
         )
 
     def _ipython_display_(self) -> None:
-        show_live(*self._repr_mimebundle_())
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        live = {}
-        if kernel_answers():
-            if self.widget is None:
-                self.widget = self.widget_view()
-            live[WIDGET] = view_of(self.widget)
-        else:
+        if not kernel_answers():
             self.start()
             assert self.thread is not None
             self.thread.join()
-        data, known = self.still().forms()
-        return {**data, **live}, known
+        elif self.widget is None:
+            self.widget = self.widget_view()
+        show_live(self.still(), self.widget)
 
     def still(self) -> CourseFigure:
         """Draw where the training stands now, with words."""
-        figure, again = self.figure(self.moment), STILL.format("to train with buttons")
-        figure.write_below(f"{self.describe(self.moment)}. {again}")
+        figure = self.figure(self.moment)
+        figure.write_below(f"{self.describe(self.moment)}.", "to train with buttons")
         return figure
 
     def widget_view(self):

@@ -29,13 +29,11 @@ from PIL import Image, ImageDraw, ImageFont
 from vitedu.hardware import current_profile
 from vitedu.plots import ink
 from vitedu.plots.parts import draw_image, frame, write_cells
-from vitedu.plots.style import DPI, WIDTH, CourseFigure, hide_ticks, show_forms, styled
+from vitedu.plots.style import DPI, WIDTH, CourseFigure, hide_ticks, styled
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 HEIGHT = 3.6  # inches: of a figure, as wide as a notebook column
 PICTURE = 0.01, 0.06, 0.375, 0.8333  # in the figure: left, bottom, width, height of its picture
-STILL = "A still picture: run this cell, in profile laptop or gpu, {}."
-
 # a figure, and a function that moves it to cell k and gives the artists that changed
 FigureAndMove = tuple[CourseFigure, Callable[[int], Sequence[Artist]]]
 
@@ -72,13 +70,10 @@ class Explorer:
         return int(row * rows) * columns + int(column * columns)
 
     def frame(self, setting, cell: int) -> bytes:
-        """Draw one frame, as a JPEG; only what the cell changes is drawn anew.
-
-        It has one dot for one of the page: a browser takes nearly twice as long to show two.
-        """
+        """Draw one frame, as a JPEG; only what the cell changes is drawn anew."""
         if setting not in self.drawn:
             figure, move = self.draw(setting)
-            figure.set_dpi(DPI)
+            figure.set_dpi(DPI)  # with twice the dots a browser takes nearly twice as long
             canvas = FigureCanvasAgg(figure)
             for artist in move(cell):
                 artist.set_animated(True)  # left out of the background
@@ -105,16 +100,11 @@ class Explorer:
         cell = self.cell_at(self.start, 0.5, 0.5)
         figure, move = self.draw(self.start)
         move(cell)
-        figure.write_below(f"{self.describe(self.start, cell)} {STILL.format('to click into it')}")
+        figure.write_below(self.describe(self.start, cell), "to click into it")
         return figure
 
     def _ipython_display_(self) -> None:
-        show_live(*self._repr_mimebundle_())
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        data, known = self.still().forms()
-        live = {WIDGET: view_of(self.widget_view())} if kernel_answers() else {}
-        return {**data, **live}, known
+        show_live(self.still(), self.widget_view() if kernel_answers() else None)
 
     # -- with a kernel ----------------------------------------------------------------------------
 
@@ -164,12 +154,11 @@ class Explorer:
 
         def regrid(change=None):
             rows, columns = self.grid(setting.value)
+            place = 0.5, 0.5
             if change:  # the same place in the finer or coarser grid
                 old_rows, old_columns = self.grid(change.old)
                 row, column = divmod(cell.value, old_columns)
                 place = (row + 0.5) / old_rows, (column + 0.5) / old_columns
-            else:
-                place = 0.5, 0.5
             cell.unobserve(show, "value")
             cell.max = rows * columns - 1
             cell.value = self.cell_at(setting.value, *place)
@@ -227,8 +216,8 @@ def typeface(path: str, size: float) -> ImageFont.FreeTypeFont:
 
 def read_style() -> str:
     """Read the style of live explorers, and fill in the place of the picture, in percent."""
-    left, bottom, width, height = (round(100 * part, 4) for part in PICTURE)
-    place = {"left": left, "top": round(100 - bottom - height, 4), "width": width, "height": height}
+    left, bottom, width, height = (100 * part for part in PICTURE)
+    place = {"left": left, "top": 100 - bottom - height, "width": width, "height": height}
     text = Path(__file__).with_name("explorer.css").read_text(encoding="utf-8")
     return Template(text).substitute(place)
 
@@ -248,15 +237,17 @@ def kernel_answers() -> bool:
     return hasattr(get_ipython(), "kernel")
 
 
-def show_live(data: dict[str, Any], known: dict[str, dict]) -> None:
-    """Show the forms of a live figure as a cell's output, with the script that labels it."""
+def show_live(still: CourseFigure, widget: Any) -> None:
+    """Show a still picture as a cell's output, or a widget with the script that labels it."""
+    from IPython.display import display
+
+    if widget is None:
+        return display(still)
+    data, known = still.forms()
+    data[WIDGET] = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+    display(data, metadata=known, raw=True)
     labels = Path(__file__).with_name("labels.js").read_text(encoding="utf-8")
-    show_forms(data, known, labels if WIDGET in data else "")
-
-
-def view_of(widget) -> dict[str, Any]:
-    """Give what a notebook's page needs to show a widget, under ``WIDGET``."""
-    return {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+    display({"text/html": f"<script>{labels}</script>", "text/plain": ""}, raw=True)
 
 
 # -- the left side of a figure --------------------------------------------------------------------

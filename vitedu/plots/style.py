@@ -10,6 +10,7 @@ import html
 import io
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import matplotlib.pyplot as plt
@@ -26,9 +27,6 @@ DPI = 100  # dots an inch of the page
 DOTS = 2  # of a picture for one of the page: sharp on screens of any kind
 LINE = 0.18  # inches: of words below a figure
 MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page begins beyond it
-
-# a clear picture of one dot
-NOTHING = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 # Every figure is a white card with dark ink, in light and dark themes alike: the ink is set here
 # too, so that a dark style of the reader's own cannot turn it white.
@@ -81,8 +79,9 @@ class CourseFigure(Figure):
     @property
     def card(self) -> Bbox:
         """Give the figure's white card, in inches."""
-        (left, bottom), (right, top) = self.bbox_inches.padded(MARGIN).get_points()
-        return Bbox.from_extents(left, bottom - LINE * self.below.count("\n"), right, top)
+        card = self.bbox_inches.padded(MARGIN)
+        card.y0 -= LINE * self.below.count("\n")
+        return card
 
     def png(self, dpi: float = DPI) -> bytes:
         """Give the figure on its white card as a PNG file."""
@@ -101,12 +100,11 @@ class CourseFigure(Figure):
             self.set_dpi(own_dpi)
         return small_png(Image.open(buffer))
 
-    def write_below(self, words: str) -> None:
-        """Write what the figure shows below it, on its card; screen readers hear that alone."""
+    def write_below(self, words: str, why: str) -> None:
+        """Write words below the figure, and why to run its cell; screen readers hear these."""
+        words = f"{words} A still picture: run this cell, in profile laptop or gpu, {why}."
         self.below = "".join(f"{line}\n" for line in textwrap.wrap(words, 108))
-        height = self.bbox_inches.height
-        for k, line in enumerate(self.below.splitlines()):
-            self.text(0.01, -(k + 0.8) * LINE / height, line, fontsize=9)
+        self.text(0.01, 0, self.below, va="top", fontsize=9)
 
     def words(self) -> str:
         """Say in words what the figure is, and each panel's title, axes and curves."""
@@ -115,11 +113,7 @@ class CourseFigure(Figure):
         return " ".join((self.below or f"Figure: {self.about} {read_off}").split())
 
     def forms(self, dots: int = DOTS) -> tuple[dict[str, str], dict[str, dict]]:
-        """Give the figure as a cell shows it, and what is known of it: its width and its words.
-
-        Args:
-            dots: of the picture for one of the page.
-        """
+        """Give the figure as a cell shows it, ``dots`` for one of the page; its width and words."""
         words, width = self.words(), round(self.card.width * DPI)
         picture = base64.b64encode(self.png(dots * DPI)).decode()
         known = {"width": width, "alt": words}
@@ -131,25 +125,17 @@ class CourseFigure(Figure):
         return [data, read_aloud(data["text/plain"])]
 
     def _ipython_display_(self) -> None:
-        show_forms(*self.forms())
+        from IPython.display import display
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return self.forms()
-
-
-def show_forms(data: dict[str, Any], known: dict[str, dict], script: str = "") -> None:
-    """Show a picture as a cell's output, and below it a script, or its words, read aloud."""
-    from IPython.display import display
-
-    display(data, metadata=known, raw=True)
-    below = {"text/html": f"<script>{script}</script>", "text/plain": ""}
-    display(below if script else read_aloud(data["text/plain"]), raw=True)
+        data, known = self.forms()
+        display(data, metadata=known, raw=True)
+        display(read_aloud(data["text/plain"]), raw=True)
 
 
 def read_aloud(words: str) -> dict[str, str]:
     """Give an output that shows nothing and is read: JupyterLab gives a picture no words."""
-    page = f'<img src="{NOTHING}" alt="{html.escape(words)}" width="1" height="1">'
-    return {"text/html": page, "text/plain": ""}
+    page = Path(__file__).with_name("words.html").read_text(encoding="utf-8")
+    return {"text/html": page.replace("WORDS", html.escape(words)), "text/plain": ""}
 
 
 def _words_of_panel(axes) -> str:
