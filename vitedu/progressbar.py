@@ -90,7 +90,7 @@ def notebook_display():
     shell = get_ipython()
     if shell is None or not hasattr(shell, "kernel"):
         return None
-    handles: list = []
+    handles = []
 
     def show(*bundles: dict) -> None:
         for handle, bundle in zip(handles, bundles, strict=False):

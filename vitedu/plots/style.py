@@ -112,7 +112,7 @@ class CourseFigure(Figure):
         read_off = " ".join(f"{part}." for part in parts if part)
         return " ".join((self.below or f"Figure: {self.about} {read_off}").split())
 
-    def forms(self, dots: int = DOTS) -> tuple[dict[str, str], dict[str, dict]]:
+    def forms(self, dots: int = DOTS) -> tuple[dict[str, Any], dict[str, dict]]:
         """Give the figure as a cell shows it, ``dots`` for one of the page; its width and words."""
         words, width = self.words(), round(self.card.width * DPI)
         picture = base64.b64encode(self.png(dots * DPI)).decode()
