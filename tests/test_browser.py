@@ -343,22 +343,16 @@ def says(cell, words):
     return sentence
 
 
-def test_still_explorer_follows_mouse_and_arrow_keys(patches):
-    """The form without a kernel: named sliders, a picture that answers clicks, words."""
-    cell = patches.cell(explorer_of(patches))
-    size, place = (cell.get_by_role("slider", name=name) for name in ("patch size", "place"))
-    says(cell, "Patch 105 of 196")
-    drag(patches, size, 0.95, 0.02)
-    says(cell, "of 16 (")
-    size.press("ArrowRight")
-    says(cell, "of 49 (row 3, column 3)")
-    place.press("ArrowRight")
-    says(cell, "of 49 (row 1, column 3)")
-    picture = cell.locator("img")
-    box = picture.bounding_box()
-    picture.click(position={"x": box["width"] * 0.33, "y": box["height"] * 0.85})
-    said = says(cell, "of 49 (row 6, column 5)")
-    assert picture.get_attribute("alt") == said.inner_text()
+def test_panel_in_the_quick_profile_is_one_picture_with_words(patches):
+    """It keeps its shape, and who cannot see it hears what to run."""
+    cell = patches.cell([cell["id"] for cell in patches.cells()].index("train"))
+    cell.get_by_alt_text("A still picture: run this cell").wait_for(state="attached")
+    for size in (1280, 800):
+        patches.page.set_viewport_size({"width": size, "height": 900})
+        shown = cell.locator("img").first.evaluate("e => [e.width, e.height]")
+        natural = cell.locator("img").first.evaluate("e => [e.naturalWidth, e.naturalHeight]")
+        assert shown[0] > 300
+        assert shown[1] / shown[0] == pytest.approx(natural[1] / natural[0], rel=0.01)
 
 
 def live(lab, source=""):

@@ -34,15 +34,16 @@ def test_curves_of_photographs_have_horizons(monkeypatch):
 
 
 def test_live_curves_replace_their_figure(monkeypatch):
-    """Each call hands the display a PNG and a line of text."""
+    """Each call hands the display a PNG and its words."""
     shown = []
-    monkeypatch.setattr(curves, "notebook_display", lambda: shown.append)
+    monkeypatch.setattr(curves, "notebook_display", lambda: lambda *both: shown.append(both))
     live = LiveCurves(num_classes=4)
     for epochs in (1, 2):
         live(history_of(epochs))
-    assert [bundle["text/plain"] for bundle in shown] == [f"curves of {n} epochs" for n in (1, 2)]
-    assert base64.b64decode(shown[1]["image/png"]).startswith(b"\x89PNG")
-    assert shown[0]["image/png"] != shown[1]["image/png"]
+    (first, _), (second, words) = shown
+    assert base64.b64decode(second["image/png"]).startswith(b"\x89PNG")
+    assert first["image/png"] != second["image/png"]
+    assert 'alt="Figure: ' in words["text/html"]
 
 
 def test_live_curves_draw_nothing_outside_a_notebook(monkeypatch):
@@ -57,7 +58,7 @@ def test_fit_shows_curves_below_the_bar_in_a_notebook(monkeypatch):
     from torch import nn
 
     shown = []
-    monkeypatch.setattr(curves, "notebook_display", lambda: shown.append)
+    monkeypatch.setattr(curves, "notebook_display", lambda: lambda *both: shown.append(both))
     images = torch.arange(4 * 3 * 4 * 4, dtype=torch.uint8).view(4, 3, 4, 4)
     part = SimpleNamespace(images=images, labels=torch.tensor([0, 1, 0, 1]))
     data = SimpleNamespace(train=part, validation=part, mean=[0.5] * 3, std=[0.2] * 3)

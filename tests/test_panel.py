@@ -68,12 +68,12 @@ def test_a_photograph_of_ones_own_stands_among_them(data):
     assert panel.images.shape == (4, 3, 32, 32) and panel.images[-1].min() == 255
     labels = [data.class_names[k] for k in data.validation.labels[:3]]
     assert panel.truth == [*labels, None]
-    (moment,) = panel.moments
+    moment = panel.moment
     share = module.predict(panel.model, panel.images[-1:], data).max().item()
     name, percent = moment.answers[-1].rsplit(" ", 1)
     assert name in data.class_names and percent == f"{share:.0%}"
     assert re.search(rf"\d of these 3 images right, yours: {name} \d+%", panel.describe(moment))
-    assert panel.frame(moment).startswith(b"\x89PNG")
+    assert panel.figure(moment).png().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="there is no image at nowhere.jpg"):
         TrainingPanel(new_model(), data, CONFIG, own="nowhere.jpg")
     assert TrainingPanel.latest is panel and not panel.stop_event.is_set()
@@ -150,18 +150,14 @@ def test_a_new_panel_stops_the_one_before(data):
     assert first.state == "stopped"
 
 
-def test_still_form_goes_through_the_whole_run(data):
-    """Without a kernel: a picture and a sentence for each moment, from the first to the last."""
+def test_still_form_shows_the_end_of_the_run(data):
+    """Without a kernel: one picture of the trained model, and what to run."""
     panel = panel_of(data)
-    page = panel.static_page()
-    assert panel.state == "done"
-    assert [len(moment.losses) for moment in panel.moments] == [*range(STEPS + 1), STEPS]
-    pictures = re.findall(r"data:image/png;base64,[\w+/=]+", page)
-    assert len(set(pictures)) >= STEPS
-    still = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
-    assert still.count("<input") == 1
-    assert re.search(r"Step 0 of 8, \d of these 4 images right", still)
-    assert "Step 8 of 8" in page and "after epoch 2" in page
+    panel._ipython_display_()
+    assert panel.state == "done" and len(panel.moment.losses) == STEPS
+    said = panel.still().words()
+    assert re.match(r"Step 8 of 8, loss [\d.]+, \d of these 4 images right, validation acc", said)
+    assert "after epoch 2. A still picture: run this cell" in said
 
 
 def test_buttons_follow_the_run(data):
@@ -193,7 +189,7 @@ def test_a_pause_is_told_when_its_step_is_kept(data, monkeypatch):
     panel.start()
     while panel.state in ("running", "pausing"):
         panel.thread.join(timeout=0.05)
-    assert len(panel.moments[-1].losses) == 3
+    assert len(panel.moment.losses) == 3
     panel.stop()
     panel.thread.join()
     assert "pausing" in states and "paused" not in states
@@ -201,12 +197,12 @@ def test_a_pause_is_told_when_its_step_is_kept(data, monkeypatch):
 
 def test_a_notebook_gets_the_form_that_works_there(data, monkeypatch):
     """With a kernel nothing is trained before a click; without one the run is over."""
-    monkeypatch.setattr(module, "kernel_answers", lambda: True)
-    panel = panel_of(data)
-    bundle = panel._repr_mimebundle_()
-    assert bundle[module.WIDGET]["model_id"] == panel.widget.model_id
-    assert panel.state == "ready"
-    monkeypatch.setattr(module, "kernel_answers", lambda: False)
-    panel = panel_of(data)
-    assert module.WIDGET not in panel._repr_mimebundle_()
-    assert panel.state == "done"
+    shown = []
+    monkeypatch.setattr(module, "show_live", lambda still, widget: shown.append((still, widget)))
+    for answers, state in ((True, "ready"), (False, "done")):
+        monkeypatch.setattr(module, "kernel_answers", lambda answers=answers: answers)
+        panel = panel_of(data)
+        panel._ipython_display_()
+        still, widget = shown.pop()
+        assert (panel.state, widget is None) == (state, not answers)
+        assert still.words().startswith(f"Step {0 if answers else STEPS} of {STEPS}")

@@ -1,6 +1,7 @@
 """The shared look of all figures."""
 
 import base64
+import html
 import io
 import re
 
@@ -49,18 +50,32 @@ def test_figure_draws_itself_for_a_notebook():
     axes[0, 0].set(title="loss", xlabel="epoch", ylabel="nats")
     axes[0, 1].set(title="the $T$\nimage", ylabel="hidden")
     axes[0, 1].axis("off")
-    forms, metadata = fig._repr_mimebundle_()
+    forms, metadata = fig.forms()
     picture, about = base64.b64decode(forms["image/png"]), metadata["image/png"]
     assert picture.startswith(b"\x89PNG")
     height, width, _ = plt.imread(io.BytesIO(picture)).shape
-    assert (width, height) == (2 * about["width"], 2 * about["height"])
+    assert (width, height) == (2 * about["width"], round(2 * style.DPI * (3 + 2 * style.MARGIN)))
     assert about["width"] == pytest.approx(style.DPI * (4 + 2 * style.MARGIN), abs=1)
     assert about["alt"] == "Figure: loss: nats against epoch: curves: train. the T image."
-    # JupyterLab reads words from HTML alone
-    (page,) = re.findall(
-        r'<img src="data:image/png;base64,([^"]+)" alt="([^"]+)"', forms["text/html"]
+    assert set(forms) == {"image/png", "text/plain"}  # the picture once
+
+
+def test_shown_figure_is_followed_by_its_words(monkeypatch):
+    """JupyterLab reads words from HTML alone; nothing of that output is seen."""
+    outputs = []
+    monkeypatch.setattr(
+        "IPython.display.display", lambda data, **known: outputs.append((data, known))
     )
-    assert page == (forms["image/png"], about["alt"])
+    fig, axes = style.figure(size=(2, 2))
+    axes[0, 0].set(title='a "b" < c')
+    fig._ipython_display_()
+    (picture, known), (below, _) = outputs
+    assert known["metadata"]["image/png"]["alt"] == 'Figure: a "b" < c.'
+    (words,) = re.findall(
+        r'^<img class="vitedu-words" alt="([^"]+)" width="1" height="1"\s', below["text/html"]
+    )
+    assert html.unescape(words) == 'Figure: a "b" < c.'
+    assert fig.outputs() == [picture, below]
 
 
 def test_figure_says_what_the_first_line_about_it_says():

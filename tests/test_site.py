@@ -23,7 +23,6 @@ CORES = [name for name in FILES if not name.endswith(MORE)]
 PATCHES = read(NOTEBOOKS / "01_patches.ipynb")
 STUB = PATCHES.cells[next(i for i, name in exercise_cells(PATCHES) if name == "patchify")]
 SECRET = "images.reshape("  # of the reference of patchify, and of no notebook
-STILL = '<div id="explorer-1"><img src="data:image/png;base64,AA==" alt="patch 5 of 196"></div>'
 TITLE = "# 01 · First\n\nSee [the cut](#1-·-Cut) and [the next](02_attention.ipynb)."
 LINK = "See [half](more/01_patches_more.ipynb#Second-half) and [it](01_patches.ipynb#1-·-Cut)."
 QUESTION = "### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"
@@ -53,8 +52,8 @@ def picture():
     """Give the output of a cell that draws, as IPython stores it."""
     fig, axes = figure()
     axes[0, 0].set(title="Loss of the run")
-    forms, metadata = fig._repr_mimebundle_()
-    return v4.new_output("display_data", {**forms, "text/plain": "<Figure>"}, metadata=metadata)
+    forms, metadata = fig.forms()
+    return v4.new_output("display_data", forms, metadata=metadata)
 
 
 @pytest.fixture
@@ -70,10 +69,12 @@ def course(tmp_path):
         ran = solve_notebook(student)
         ran.metadata["vitedu_profile"] = "quick"
         if name == "01_patches":
-            still = {"text/html": STILL, "text/plain": "Explorer", site.WIDGET: {"model_id": "1"}}
+            still, (_, words) = picture(), figure()[0].outputs()
+            still.data[site.WIDGET] = {"model_id": "1"}
+            still.metadata["image/png"]["alt"] = "patch 5 of 196"
             wordless = v4.new_output("display_data", {**picture().data, "text/plain": "Curves."})
             ran.cells[4].outputs = [wordless, picture()]
-            ran.cells[5].outputs = [v4.new_output("display_data", still)]
+            ran.cells[5].outputs = [still, v4.new_output("display_data", words)]
         nbformat.write(ran, runs / f"{name.removeprefix('more/')}.ipynb")
     (tmp_path / ".github").mkdir()
     (tmp_path / ".github" / "FIRST_WEEK.md").write_text(WEEK)
@@ -97,9 +98,9 @@ def test_page_has_the_students_cells_and_the_solved_outputs(course):
     assert not [cell for cell in cells if SECRET in cell.source]
     drawn, explored = (cell for cell in cells if cell.get("outputs"))
     assert drawn.metadata.mystnb.image.alt == "Curves. Figure: Loss of the run."
-    # a file, not a part of the page
-    assert set(drawn.outputs[1].data) == {"image/png", "text/plain"}
-    assert set(explored.outputs[0].data) == {"text/html", "text/plain"}
+    assert explored.metadata.mystnb.image.alt == "patch 5 of 196"
+    (still,) = explored.outputs  # its words are in the picture's alt, and stand there once
+    assert set(still.data) == {"image/png", "text/plain"}
     assert "size `quick`" in cells[1].source and "judge no method" in cells[1].source
 
 
@@ -337,21 +338,10 @@ class TestInChromium:
             wide[width] = opened.evaluate("document.documentElement.scrollWidth > innerWidth")
         assert (problems, wide) == ([], dict.fromkeys(wide, False))
 
-    def test_explorer_follows_mouse_and_keys(self, page):
-        """Its still form: arrow keys move the slider, a click into the picture the place."""
-        boxes = page("01_patches").locator("div[id^=explorer-]")
-        box = boxes.filter(has_text="patch size").first
-        status, slider = box.get_by_role("status"), box.get_by_role("slider").first
-        before, picture = status.inner_text(), box.locator("img").get_attribute("src")
-        slider.focus()
-        slider.press("ArrowLeft")
-        after = status.inner_text()
-        assert after != before and box.locator("img").get_attribute("src") != picture
-        assert box.locator("img").get_attribute("alt") == after
-        size = box.locator("img").bounding_box()
-        place = {"x": 0.06 * size["width"], "y": 0.2 * size["height"]}
-        box.locator("img").click(position=place)
-        assert status.inner_text() != after
+    def test_explorer_is_a_picture_that_says_what_to_run(self, page):
+        """It fits, and its words name the cell."""
+        pictures = page("02_attention").get_by_role("img", name="A still picture: run this cell")
+        assert pictures.count() == 1 and pictures.bounding_box()["width"] > 300
 
     def test_long_helper_opens_with_the_keyboard(self, page):
         """The code that is folded in the notebook is folded here."""

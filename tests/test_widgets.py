@@ -1,4 +1,4 @@
-"""Explorers answer a click, and say the same without a kernel."""
+"""Explorers answer a click; without a kernel one picture says what to run."""
 
 import base64
 import html
@@ -17,8 +17,8 @@ from vitedu.inside import position_similarity
 from vitedu.patches import sincos_positions, sincos_positions_2d
 from vitedu.plots import explorer as skeleton
 from vitedu.plots import widgets
-from vitedu.plots.explorer import SPOTS, WIDGET
-from vitedu.plots.style import CourseFigure
+from vitedu.plots.explorer import WIDGET
+from vitedu.plots.style import DOTS, DPI, MARGIN, CourseFigure
 from vitedu.plots.widgets import explore_attention, explore_patches
 from vitedu.training import warmup_cosine
 
@@ -81,32 +81,36 @@ def test_pictures_and_words_look_as_matplotlib_draws_them():
     assert (found[bottom + 2 :, :, 0] > 250).all()  # red stays red
 
 
-def test_still_form_carries_every_frame_and_needs_no_network(explorer):
-    """The page holds all frames and sentences; frames are sharp, and as wide as live ones.
+def test_still_form_is_one_picture_with_words(explorer):
+    """The picture is sharp and as wide as the live one; its words say what to run.
 
-    The order in which frames are asked for changes no pixel. Without scripts the page has one
-    picture with a description, and a label for each control.
+    Drawing it leaves the frames of the live form as they are.
     """
-    page = explorer.static_page()
-    frames = {explorer.frame(P, explorer.cell_at(P, *spot), 2) for P in (16, 8) for spot in SPOTS}
-    sharp, live = (Image.open(io.BytesIO(explorer.frame(8, 5, dots))) for dots in (2, 1))
-    assert (sharp.width, f"width: {live.width}px" in page) == (2 * live.width, True)
-    found = set(re.findall(r"data:image/jpeg;base64,([\w+/=]+)", page))
-    assert {base64.b64decode(text) for text in found} == frames and len(frames) > 3
-    assert "http" not in page
-    still = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
-    (said,) = re.findall(r'<img [^>]*alt="([^"]+)"', still)
-    assert said == "Patch 10 of 16 (row 2, column 2) is row 10 of the sequence: 192 numbers."
-    assert f">{said}</p>" in still
-    assert still.count("<label>") == still.count("<input ") == 2
+    before = explorer.frame(8, 10)
+    data, known = explorer.still().forms()
+    still = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
+    live, about = Image.open(io.BytesIO(before)), known["image/png"]
+    assert still.width == DOTS * about["width"] and 0 < about["width"] - live.width < 20
+    said = "Patch 10 of 16 (row 2, column 2) is row 10 of the sequence: 192 numbers."
+    words = "A still picture: run this cell, in profile laptop or gpu, to click into it."
+    assert about["alt"] == data["text/plain"] == f"{said} {words}"
+    assert explorer.frame(8, 10) == before
 
 
-def test_still_form_cannot_end_its_script(explorer):
-    """A sentence is text, whatever it says."""
-    explorer.describe = lambda setting, cell: "</script><b>"
-    page = explorer.static_page()
-    assert page.count("</script>") == 1
-    assert "<b>" not in re.sub(r"<script>.*</script>", "", page, flags=re.DOTALL)
+def test_words_below_a_still_picture_are_drawn(explorer):
+    """Every line has ink on the card, and none at its edges; the figure above stays."""
+    explorer.describe = lambda setting, cell: "many words " * 30
+
+    def drawn(figure):
+        sharp = Image.open(io.BytesIO(figure.png(DOTS * DPI))).convert("L")
+        return np.asarray(sharp.reduce(DOTS)).astype(int)
+
+    still = explorer.still()
+    with_words, alone = drawn(still), drawn(explorer.draw(explorer.start)[0])
+    lines, height = still.below.count("\n"), len(alone) - round(MARGIN * DPI)
+    assert lines == 4 and len(with_words) - len(alone) == pytest.approx(18 * lines, abs=1)
+    for line in np.array_split(with_words[height : height + 18 * lines], lines):
+        assert line.min() < 100 and line[:, :12].min() == line[:, -12:].min() == 255
 
 
 def test_live_form_answers_a_click(explorer):
@@ -158,18 +162,18 @@ def test_map_shows_the_weights_of_the_query(looking):
 
 
 @pytest.mark.parametrize("profile", ["quick", "laptop"])
-def test_bundle_has_the_live_form_only_where_a_kernel_answers(explorer, profile, monkeypatch):
-    """Without a kernel, and in the quick profile, the still form stands alone."""
+def test_live_form_is_there_only_where_a_kernel_answers(profile, monkeypatch):
+    """Without a kernel, and in the quick profile, the still picture stands alone."""
     monkeypatch.setenv("VITEDU_PROFILE", profile)
-    assert set(explorer._repr_mimebundle_()) == {"text/plain", "text/html"}
+    assert not skeleton.kernel_answers()
 
     class Shell:
         kernel = object()
 
     monkeypatch.setattr("IPython.get_ipython", Shell)
-    assert (WIDGET in explorer._repr_mimebundle_()) == (profile == "laptop")
+    assert skeleton.kernel_answers() == (profile == "laptop")
     monkeypatch.setenv("VITEDU_STILL", "1")  # pages are being made
-    assert WIDGET not in explorer._repr_mimebundle_()
+    assert not skeleton.kernel_answers()
 
 
 def test_no_kernel_answers_without_ipywidgets(monkeypatch):
@@ -256,17 +260,30 @@ def test_blocks_explorer_counts_and_colours_what_each_block_adds(explorers):
     assert shown.get_array().flatten().tolist()[:10] == [3, 3, 2, 1, 0, 0, 0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("answers", [True, False], ids=["kernel", "no kernel"])
-def test_live_form_is_followed_by_its_labels(explorer, answers, monkeypatch):
-    """The script that names the sliders is an output of its own: inside a widget none runs."""
-    monkeypatch.setattr(skeleton, "kernel_answers", lambda: answers)
+@pytest.fixture
+def shown(monkeypatch):
+    """Give a list that every display adds its forms to."""
     outputs = []
-    monkeypatch.setattr("IPython.display.display", lambda data, raw: outputs.append(data))
+
+    def display(data, **more):
+        outputs.append(data) if more else data._ipython_display_()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    return outputs
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["kernel", "no kernel"])
+def test_live_form_is_followed_by_its_labels(explorer, answers, shown, monkeypatch):
+    """The script that names the sliders is an output of its own: inside a widget none runs.
+
+    A still picture is followed by its words.
+    """
+    monkeypatch.setattr(skeleton, "kernel_answers", lambda: answers)
     explorer._ipython_display_()
-    shown, *scripts = outputs
-    assert (WIDGET in shown) == answers
-    assert len(scripts) == answers
-    assert all("aria-label" in script["text/html"] for script in scripts)
+    forms, below = shown
+    assert set(forms) == {"text/plain", "image/png", *([WIDGET] if answers else [])}
+    assert ("aria-label" in below["text/html"]) == answers
+    assert ('alt="Patch 10 of 16' in below["text/html"]) != answers
 
 
 def test_inside_explorer_follows_picture_and_patch():
@@ -280,4 +297,4 @@ def test_inside_explorer_follows_picture_and_patch():
     assert explorer.cell_at(1, 0.9, 0.1) == 2
     assert "answers p1b2k2 after its last block" in explorer.describe(1, 2)
     assert len({explorer.frame(0, 0), explorer.frame(0, 3), explorer.frame(1, 0)}) == 3
-    assert explorer.static_page().count("<img") == 1
+    assert "Picture 0, patch 3" in explorer.still().words()

@@ -78,7 +78,10 @@ class ProgressBar:
 
 
 def notebook_display():
-    """Return a function that draws in place below the running cell, or None outside a notebook."""
+    """Return a function that draws in place below the running cell, or None outside a notebook.
+
+    It takes forms of outputs, as many at each call.
+    """
     if "IPython" not in sys.modules:
         return None
     from IPython import get_ipython
@@ -87,14 +90,13 @@ def notebook_display():
     shell = get_ipython()
     if shell is None or not hasattr(shell, "kernel"):
         return None
-    handle = None
+    handles = []
 
-    def show(bundle: dict) -> None:
-        nonlocal handle
-        if handle is None:
-            handle = display(bundle, raw=True, display_id=True)
-        else:
+    def show(*bundles: dict) -> None:
+        for handle, bundle in zip(handles, bundles, strict=False):
             handle.update(bundle, raw=True)
+        for bundle in bundles[len(handles) :]:
+            handles.append(display(bundle, raw=True, display_id=True))
 
     return show
 

@@ -191,7 +191,7 @@ def run_solved(path: Path, runs: Path) -> NotebookNode:
 def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) -> NotebookNode:
     """Give a student's notebook with the outputs of the solved one, whose cells are its own.
 
-    Every picture gets words, and an explorer its still form.
+    Every picture gets words, and an explorer is a picture.
     """
     result = copy.deepcopy(run)
     result.cells = []
@@ -201,14 +201,13 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
             cell.source = SHELF.sub("](", cell.source)
             cell.source = ANCHOR.sub(lambda m: f"]({m[1]}#{anchor(m[2])})", cell.source)
         if cell.cell_type == "code":
-            cell.outputs = copy.deepcopy(solved_cell.outputs)
-            for output in cell.outputs:
-                data = output.get("data", {})
-                data.pop(WIDGET, None)
-                if "image/png" in data:  # becomes a file of its own, and not a part of the page
-                    data.pop("text/html", None)
-                for size in output.get("metadata", {}).values():
-                    size.pop("height", None)  # a narrow page changes it
+            outputs = copy.deepcopy(solved_cell.outputs)
+            for output in outputs:
+                output.get("data", {}).pop(WIDGET, None)
+            # a picture has its words here, so they are not read again
+            cell.outputs = [
+                o for o in outputs if "vitedu-words" not in o.get("data", {}).get("text/html", "")
+            ]
             if words := [*filter(None, map(alt_text, cell.outputs))]:
                 cell.metadata["mystnb"] = {"image": {"alt": " ".join(words)}}
         if instructor and "exercise" in cell.metadata.get("vitedu", {}):

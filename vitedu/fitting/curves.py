@@ -35,5 +35,4 @@ class LiveCurves:
         """Replace the figure by one with the epochs so far."""
         if self.display is not None:
             figure = draw_curves(history, self.num_classes, self.data)
-            forms, _ = figure.forms(dots=1)  # soon replaced
-            self.display({**forms, "text/plain": f"curves of {len(history.rows)} epochs"})
+            self.display(*figure.outputs(dots=1))  # soon replaced

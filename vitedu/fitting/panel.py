@@ -1,8 +1,8 @@
 """A training run with buttons: start, pause, stop; its curves, and images as they turn right.
 
-Role: one interface with two forms, as the explorers have. Where a kernel answers, ``fit`` runs in a
-thread of its own and the panel follows it. Elsewhere the run is over before the panel is shown, and
-a slider goes through it. Not here: the loop (``loop``), the drawing (``plots.training``).
+Role: where a kernel answers, ``fit`` runs in a thread of its own and the panel follows it.
+Elsewhere the run is over before the panel is shown, as one picture. Not here: the loop (``loop``),
+the drawing (``plots.training``).
 """
 
 import asyncio
@@ -20,13 +20,12 @@ from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import predict
 from vitedu.fitting.history import EpochResult, History
 from vitedu.fitting.loop import fit
-from vitedu.plots.explorer import WIDGET, kernel_answers, show_labelled, slider_page, view_of
-from vitedu.plots.style import DOTS, DPI, MARGIN, WIDTH
+from vitedu.plots.explorer import kernel_answers, show_live
+from vitedu.plots.style import DPI, MARGIN, WIDTH, CourseFigure
 from vitedu.plots.training import show_moment
 
 SECONDS = 1.0  # between two pictures of a running training
 WIDTH_PX = round((WIDTH + 2 * MARGIN) * DPI)  # its pictures' width on the page
-MOMENTS = 8  # pictures of the form without a kernel
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class TrainingPanel:
         self.problem = ""  # why it broke, if it did
         self.losses: list[float] = []
         self.epochs: list[EpochResult] = []
-        self.moments = [self._current_moment()]
+        self.moment = self._current_moment()
         self.last_update = 0.0  # of the last picture, in seconds of time.monotonic()
         self.thread: threading.Thread | None = None
         self.go_event, self.stop_event = threading.Event(), threading.Event()
@@ -90,7 +89,7 @@ class TrainingPanel:
         self.draw = lambda: None  # what ``show`` asks for, in the thread that calls it
 
     def __repr__(self) -> str:
-        return f"TrainingPanel({self.state}: {self.describe(self.moments[-1])})"
+        return f"TrainingPanel({self.state}: {self.describe(self.moment)})"
 
     @property
     def state(self) -> str:
@@ -167,11 +166,7 @@ class TrainingPanel:
 
     def _after_step(self, loss: float) -> None:
         self.losses.append(loss)
-        if self.widget is None:
-            is_due = len(self.losses) % max(1, self.steps // MOMENTS) == 0
-        else:
-            is_due = time.monotonic() - self.last_update >= SECONDS
-        if is_due:
+        if time.monotonic() - self.last_update >= SECONDS:
             self._record_and_show()
         if not self.go_event.is_set():
             self._record()  # first, so that whoever is told of a pause finds the step that it is at
@@ -192,11 +187,7 @@ class TrainingPanel:
 
     def _record(self) -> None:
         """Keep where the training stands."""
-        moment = self._current_moment()
-        if self.widget is None:
-            self.moments.append(moment)
-        else:
-            self.moments[-1] = moment
+        self.moment = self._current_moment()
         self.last_update = time.monotonic()
 
     def _current_moment(self) -> Moment:
@@ -225,37 +216,30 @@ class TrainingPanel:
             )
         return ", ".join(words)
 
-    def frame(self, moment: Moment, dots: int = 1) -> bytes:
-        """Draw where a training stands, as a PNG file."""
+    def figure(self, moment: Moment) -> CourseFigure:
+        """Draw where a training stands."""
         validation = [
             (row.epoch * self.steps / self.config.epochs, row.validation_loss)
             for row in moment.epochs
         ]
-        figure = show_moment(
+        return show_moment(
             moment.losses, validation, self.steps, self.images, self.truth, moment.answers
         )
-        return figure.png(dots * DPI)
 
     def _ipython_display_(self) -> None:
-        show_labelled(self._repr_mimebundle_())
+        if not kernel_answers():
+            self.start()
+            assert self.thread is not None
+            self.thread.join()
+        elif self.widget is None:
+            self.widget = self.widget_view()
+        show_live(self.still(), self.widget)
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        if kernel_answers():
-            if self.widget is None:
-                self.widget = self.widget_view()
-            page = "<p>Run this cell: the panel needs a kernel to train with.</p>"
-            return {"text/plain": repr(self), "text/html": page, WIDGET: view_of(self.widget)}
-        return {"text/plain": repr(self), "text/html": self.static_page()}
-
-    def static_page(self) -> str:
-        """Give the form for pages: the whole run, made beforehand, as pictures with a slider."""
-        self.start()
-        assert self.thread is not None
-        self.thread.join()
-        pictures = [[self.frame(moment, DOTS)] for moment in self.moments]
-        words = [[self.describe(moment)] for moment in self.moments]
-        steps = [str(len(moment.losses)) for moment in self.moments]
-        return slider_page(pictures, words, steps, "step", WIDTH_PX)
+    def still(self) -> CourseFigure:
+        """Draw where the training stands now, with words."""
+        figure = self.figure(self.moment)
+        figure.write_below(f"{self.describe(self.moment)}.", "to train with buttons")
+        return figure
 
     def widget_view(self):
         """Give the form for a running kernel: two buttons, a line of words and a picture."""
@@ -272,7 +256,7 @@ class TrainingPanel:
 
         def show():
             nonlocal current
-            state, moment = self.state, self.moments[-1]
+            state, moment = self.state, self.moment
             go.description = labels.get(state, "start")
             go.icon = "pause" if state == "running" else "play"
             go.disabled = state not in labels
@@ -280,7 +264,7 @@ class TrainingPanel:
             text = html.escape(f"{state.capitalize()}. {self.describe(moment)}. {self.problem}")
             words.value = f'<p role="status" aria-live="polite">{text}</p>'
             if moment is not current:  # a button changes words alone, and so it answers at once
-                current, picture.value = moment, self.frame(moment)
+                current, picture.value = moment, self.figure(moment).png()
 
         def click_go(_):
             if self.state == "running":

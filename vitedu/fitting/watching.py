@@ -53,18 +53,18 @@ class Watch:
                     self.losses.append(F.cross_entropy(logits[-1].float(), labels).item())
                     logits.clear()
                 if self.display is not None and time.monotonic() - drawn > SECONDS:
-                    self.display(self.picture())
+                    self.display(*self.picture())
                     drawn = time.monotonic()
         finally:
             hook.remove()
         if self.display is not None:
-            self.display(self.picture())
+            self.display(*self.picture())
 
-    def picture(self) -> dict[str, str]:
-        """Draw the present state, in the forms that a cell shows."""
+    def picture(self) -> list[dict[str, str]]:
+        """Draw the present state, as the outputs of a cell."""
         from vitedu.plots.training import show_moment  # matplotlib: only where it is shown
 
         answers = predict(self.model, self.images, self.data).argmax(dim=-1).tolist()
         names = [self.data.class_names[k] for k in answers]
         figure = show_moment(self.losses, [], self.steps, self.images, self.truth, names)
-        return {**figure.forms(dots=1)[0], "text/plain": f"step {len(self.losses)} of {self.steps}"}
+        return figure.outputs(dots=1)

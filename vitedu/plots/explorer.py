@@ -1,19 +1,15 @@
 """What all explorers have: a picture to click into, and one setting to change.
 
-Role: one interface with two forms. Where a kernel answers, controls of ipywidgets redraw the figure
-for every cell and setting. Elsewhere (exported pages, front ends without ipywidgets) frames that
-were drawn beforehand travel in the cell's output with a few lines of JavaScript, and where no
-script runs the first frame stays as a still picture. The left side of every figure is drawn here.
-Not here: the explorers themselves (``vitedu.plots.widgets``).
+Role: where a kernel answers, controls of ipywidgets redraw the figure for every cell and setting.
+Elsewhere (exported pages, front ends without ipywidgets) one picture stands in their place, and
+says which cell to run. The left side of every figure is drawn here. Not here: the explorers
+themselves (``vitedu.plots.widgets``).
 """
 
-import base64
 import functools
 import html
 import io
-import json
 import os
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +20,6 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
@@ -34,18 +29,13 @@ from PIL import Image, ImageDraw, ImageFont
 from vitedu.hardware import current_profile
 from vitedu.plots import ink
 from vitedu.plots.parts import draw_image, frame, write_cells
-from vitedu.plots.style import DOTS, DPI, WIDTH, CourseFigure, hide_ticks, styled
+from vitedu.plots.style import DPI, WIDTH, CourseFigure, hide_ticks, styled
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 HEIGHT = 3.6  # inches: of a figure, as wide as a notebook column
 PICTURE = 0.01, 0.06, 0.375, 0.8333  # in the figure: left, bottom, width, height of its picture
-SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in the picture
-# of a page: what it sets, its value in words, the last value, and the first one shown
-SLIDER = """<label>{}: <span>{}</span> <input data-lm-suppress-shortcuts
-    type="range" min="0" max="{}" value="{}" step="1"></label>"""
-
 # a figure, and a function that moves it to cell k and gives the artists that changed
-FigureAndMove = tuple[Figure, Callable[[int], Sequence[Artist]]]
+FigureAndMove = tuple[CourseFigure, Callable[[int], Sequence[Artist]]]
 
 
 @dataclass(repr=False, eq=False)
@@ -62,7 +52,7 @@ class Explorer:
     grid: Any
     start: Any = None  # the setting that is shown first; by default the first one
     cell_name: str = "patch"  # what a cell of the picture is called
-    # setting and dots -> canvas, function that moves its figure, and pixels that never change
+    # setting -> canvas, function that moves its figure, and pixels that never change
     drawn: dict = field(default_factory=dict)
 
     def __post_init__(self):
@@ -79,21 +69,17 @@ class Explorer:
         rows, columns = self.grid(setting)
         return int(row * rows) * columns + int(column * columns)
 
-    def frame(self, setting, cell: int, dots: int = 1) -> bytes:
-        """Draw one frame, as a JPEG; only what the cell changes is drawn anew.
-
-        A browser takes nearly twice as long to show one with two dots for one of the page, so only
-        frames that are drawn beforehand have them.
-        """
-        if (setting, dots) not in self.drawn:
+    def frame(self, setting, cell: int) -> bytes:
+        """Draw one frame, as a JPEG; only what the cell changes is drawn anew."""
+        if setting not in self.drawn:
             figure, move = self.draw(setting)
-            figure.set_dpi(dots * DPI)
+            figure.set_dpi(DPI)  # with twice the dots a browser takes nearly twice as long
             canvas = FigureCanvasAgg(figure)
             for artist in move(cell):
                 artist.set_animated(True)  # left out of the background
             canvas.draw()
-            self.drawn[setting, dots] = canvas, move, canvas.copy_from_bbox(figure.bbox)
-        canvas, move, background = self.drawn[setting, dots]
+            self.drawn[setting] = canvas, move, canvas.copy_from_bbox(figure.bbox)
+        canvas, move, background = self.drawn[setting]
         canvas.restore_region(background)
         pixels, words = np.asarray(canvas.buffer_rgba()), []
         for artist in move(cell):
@@ -109,23 +95,16 @@ class Explorer:
         picture.save(buffer, format="jpeg", quality=80)
         return buffer.getvalue()
 
+    def still(self) -> CourseFigure:
+        """Draw the form without a kernel: the first setting, the cell in the middle, and words."""
+        cell = self.cell_at(self.start, 0.5, 0.5)
+        figure, move = self.draw(self.start)
+        move(cell)
+        figure.write_below(self.describe(self.start, cell), "to click into it")
+        return figure
+
     def _ipython_display_(self) -> None:
-        show_labelled(self._repr_mimebundle_())
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        live = {WIDGET: view_of(self.widget_view())} if kernel_answers() else {}
-        return {"text/plain": repr(self), "text/html": self.static_page(), **live}
-
-    # -- without a kernel -------------------------------------------------------------------------
-
-    def static_page(self) -> str:
-        """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML."""
-        places = [[(s, self.cell_at(s, *spot)) for spot in SPOTS] for s in self.settings]
-        pictures = [[self.frame(*place, DOTS) for place in row] for row in places]
-        words = [[self.describe(*place) for place in row] for row in places]
-        names, first = list(map(str, self.settings)), list(self.settings).index(self.start)
-        width = round(WIDTH * DPI)
-        return slider_page(pictures, words, names, self.setting_name, width, first, SPOTS)
+        show_live(self.still(), self.widget_view() if kernel_answers() else None)
 
     # -- with a kernel ----------------------------------------------------------------------------
 
@@ -143,7 +122,7 @@ class Explorer:
         )
         cell = widgets.IntSlider(description=self.cell_name, style=wide)
         picture = widgets.Image(format="jpeg", layout=widgets.Layout(width="100%"))
-        words, style = widgets.HTML(), widgets.HTML(f"<style>{fill_in('explorer.css')}</style>")
+        words, style = widgets.HTML(), widgets.HTML(f"<style>{read_style()}</style>")
         shared = {"layout": widgets.Layout(), "style": widgets.ButtonStyle()}
 
         def button(k: int):
@@ -175,12 +154,11 @@ class Explorer:
 
         def regrid(change=None):
             rows, columns = self.grid(setting.value)
+            place = 0.5, 0.5
             if change:  # the same place in the finer or coarser grid
                 old_rows, old_columns = self.grid(change.old)
                 row, column = divmod(cell.value, old_columns)
                 place = (row + 0.5) / old_rows, (column + 0.5) / old_columns
-            else:
-                place = SPOTS[0]
             cell.unobserve(show, "value")
             cell.max = rows * columns - 1
             cell.value = self.cell_at(setting.value, *place)
@@ -236,51 +214,12 @@ def typeface(path: str, size: float) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
 
 
-def slider_page(
-    pictures: Sequence[Sequence[bytes]],
-    words: Sequence[Sequence[str]],
-    names: Sequence[str],
-    setting_name: str,
-    width: int,
-    first: int = 0,
-    spots: Sequence[tuple[float, float]] = (),
-) -> str:
-    """Write frames drawn beforehand as HTML: a slider for the setting, and one for the place.
-
-    JupyterLab takes arrow keys for its own unless the focused element has
-    ``data-lm-suppress-shortcuts``.
-
-    Args:
-        pictures: for each setting the pictures of all places, as JPEG or PNG files.
-        words: what each picture shows.
-        names: of the settings.
-        setting_name: what the setting is.
-        width: of the pictures on a page that is wide enough, in its pixels.
-        first: the setting that is shown first.
-        spots: row and column of each place in the picture, 0 to 1; none for one place.
-    """
-    addresses = [[data_address(picture) for picture in row] for row in pictures]
-    data = {"pictures": addresses, "words": words, "names": names, "spots": spots}
-    sliders = [(html.escape(setting_name), html.escape(names[first]), len(names) - 1, first)]
-    if spots:
-        sliders.append(("place", "1", len(spots) - 1, 0))
-    return fill_in(
-        "slider.html",
-        key=f"explorer-{uuid.uuid4().hex}",
-        sliders="\n  ".join(SLIDER.format(*slider) for slider in sliders),
-        picture=addresses[first][0],
-        words=html.escape(words[first][0]),
-        page_width=width,
-        data=json.dumps(data).replace("</", "<\\/"),  # cannot end the script it stands in
-    )
-
-
-def fill_in(file: str, **values) -> str:
-    """Read a file beside this one, and fill in values and the place of the picture, in percent."""
-    left, bottom, width, height = (round(100 * part, 4) for part in PICTURE)
-    place = {"left": left, "top": round(100 - bottom - height, 4), "width": width, "height": height}
-    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
-    return Template(text).substitute(place, **values)
+def read_style() -> str:
+    """Read the style of live explorers, and fill in the place of the picture, in percent."""
+    left, bottom, width, height = (100 * part for part in PICTURE)
+    place = {"left": left, "top": 100 - bottom - height, "width": width, "height": height}
+    text = Path(__file__).with_name("explorer.css").read_text(encoding="utf-8")
+    return Template(text).substitute(place)
 
 
 def kernel_answers() -> bool:
@@ -298,25 +237,17 @@ def kernel_answers() -> bool:
     return hasattr(get_ipython(), "kernel")
 
 
-def show_labelled(bundle: dict[str, Any]) -> None:
-    """Show a bundle of forms as a cell's output, a live form with the script that labels it."""
+def show_live(still: CourseFigure, widget: Any) -> None:
+    """Show a still picture as a cell's output, or a widget with the script that labels it."""
     from IPython.display import display
 
-    display(bundle, raw=True)
-    if WIDGET in bundle:
-        labels = f"<script>{fill_in('labels.js')}</script>"
-        display({"text/html": labels, "text/plain": ""}, raw=True)
-
-
-def data_address(picture: bytes) -> str:
-    """Give a picture, a JPEG or PNG file, as an address that holds all of it."""
-    kind = "png" if picture.startswith(b"\x89PNG") else "jpeg"
-    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
-
-
-def view_of(widget) -> dict[str, Any]:
-    """Give what a notebook's page needs to show a widget, under ``WIDGET``."""
-    return {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+    if widget is None:
+        return display(still)
+    data, known = still.forms()
+    data[WIDGET] = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+    display(data, metadata=known, raw=True)
+    labels = Path(__file__).with_name("labels.js").read_text(encoding="utf-8")
+    display({"text/html": f"<script>{labels}</script>", "text/plain": ""}, raw=True)
 
 
 # -- the left side of a figure --------------------------------------------------------------------

@@ -8,18 +8,24 @@ import base64
 import functools
 import html
 import io
+import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+from PIL import Image
 
 from vitedu.plots import ink
+from vitedu.plots.png import small_png
 
 WIDTH = 8.0  # inches: the width of a notebook column
 DPI = 100  # dots an inch of the page
 DOTS = 2  # of a picture for one of the page: sharp on screens of any kind
+LINE = 0.18  # inches: of words below a figure
 MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page begins beyond it
 
 # Every figure is a white card with dark ink, in light and dark themes alike: the ink is set here
@@ -68,11 +74,18 @@ class CourseFigure(Figure):
     """A figure that shows itself as the value of a cell, whatever the backend."""
 
     about = ""  # what it is, in a sentence
+    below = ""  # what stands below it and says all that it shows
+
+    @property
+    def card(self) -> Bbox:
+        """Give the figure's white card, in inches."""
+        card = self.bbox_inches.padded(MARGIN)
+        card.y0 -= LINE * self.below.count("\n")
+        return card
 
     def png(self, dpi: float = DPI) -> bytes:
         """Give the figure on its white card as a PNG file."""
         buffer, layout, own_dpi = io.BytesIO(), self.get_layout_engine(), self.dpi
-        card = self.bbox_inches.padded(MARGIN)
         with plt.rc_context(RC):
             # Laid out here, because savefig would draw everything once more to do it.
             self.set_dpi(dpi)
@@ -81,38 +94,48 @@ class CourseFigure(Figure):
             for ax in self.axes:
                 ax.apply_aspect()
             self.set_layout_engine(None)
-            self.savefig(buffer, format="png", dpi=dpi, bbox_inches=card)
+            quick = {"compress_level": 1}
+            self.savefig(buffer, format="png", dpi=dpi, bbox_inches=self.card, pil_kwargs=quick)
             self.set_layout_engine(layout)
             self.set_dpi(own_dpi)
-        return buffer.getvalue()
+        return small_png(Image.open(buffer))
+
+    def write_below(self, words: str, why: str) -> None:
+        """Write words below the figure, and why to run its cell; screen readers hear these."""
+        words = f"{words} A still picture: run this cell, in profile laptop or gpu, {why}."
+        self.below = "".join(f"{line}\n" for line in textwrap.wrap(words, 108))
+        self.text(0.01, 0, self.below, va="top", fontsize=9)
 
     def words(self) -> str:
         """Say in words what the figure is, and each panel's title, axes and curves."""
         parts = (self.get_suptitle(), *map(_words_of_panel, self.axes))
         read_off = " ".join(f"{part}." for part in parts if part)
-        return " ".join(f"Figure: {self.about} {read_off}".split())
+        return " ".join((self.below or f"Figure: {self.about} {read_off}").split())
 
-    def forms(self, dots: int = DOTS) -> tuple[dict[str, str], dict[str, dict]]:
-        """Give the figure as a cell shows it, and what is known of it: its size and its words.
-
-        JupyterLab reads words to nobody from a picture alone, so HTML comes first there. Pages and
-        printers take the picture.
-
-        Args:
-            dots: of the picture for one of the page.
-        """
-        card = self.bbox_inches.padded(MARGIN)
-        size = {"width": round(card.width * DPI), "height": round(card.height * DPI)}
-        words = self.words()
+    def forms(self, dots: int = DOTS) -> tuple[dict[str, Any], dict[str, dict]]:
+        """Give the figure as a cell shows it, ``dots`` for one of the page; its width and words."""
+        words, width = self.words(), round(self.card.width * DPI)
         picture = base64.b64encode(self.png(dots * DPI)).decode()
-        page = (
-            f'<img src="data:image/png;base64,{picture}" alt="{html.escape(words)}" '
-            f'width="{size["width"]}" style="max-width: 100%; height: auto">'
-        )
-        return {"text/html": page, "image/png": picture}, {"image/png": {**size, "alt": words}}
+        known = {"width": width, "alt": words}
+        return {"image/png": picture, "text/plain": words}, {"image/png": known}
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return self.forms()
+    def outputs(self, dots: int = DOTS) -> list[dict[str, str]]:
+        """Give the figure as outputs that a cell replaces: the picture, and its words."""
+        data, _ = self.forms(dots)
+        return [data, read_aloud(data["text/plain"])]
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        data, known = self.forms()
+        display(data, metadata=known, raw=True)
+        display(read_aloud(data["text/plain"]), raw=True)
+
+
+def read_aloud(words: str) -> dict[str, str]:
+    """Give an output that shows nothing and is read: JupyterLab gives a picture no words."""
+    page = Path(__file__).with_name("words.html").read_text(encoding="utf-8")
+    return {"text/html": page.replace("WORDS", html.escape(words)), "text/plain": ""}
 
 
 def _words_of_panel(axes) -> str:
