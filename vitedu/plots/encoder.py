@@ -113,6 +113,7 @@ def show_depth(
         {"likeness": cosines, "length": lengths},
         xlabel="block (0: the input)",
         ylabel=("cosine between tokens of an image", "mean length of a token"),
+        height=3.6,
     )
     fig.axes[0].set_ylim(-0.05, 1.05)
     fig.axes[1].set_yscale("log")
