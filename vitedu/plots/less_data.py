@@ -8,13 +8,8 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from vitedu.plots import ink
-from vitedu.plots.charts import show_curves, show_images
+from vitedu.plots.charts import show_curves
 from vitedu.plots.style import styled
-
-
-def show_rows(rows: Mapping[str, Sequence], words: Mapping[str, Sequence[str]]) -> Figure:
-    """Draw rows of pictures with words below them."""
-    return show_images(rows, words=words)
 
 
 @styled
