@@ -9,29 +9,25 @@ import statistics
 import nbformat
 import pytest
 from test_browser import CHROMIUM, LAB, Lab, home, server  # noqa: F401 - fixtures
-from test_notebooks import NOTEBOOKS
+from test_notebooks import FILES
 
 from vitedu.course.notebooks import read, solve_notebook
 
 AIM = 0.1  # seconds, at the median
 PRESSES = 20
 WIDGETS = {  # notebook -> cells that end in a widget
-    "01_patches": ("explorer",),
-    "02_attention": ("photograph", "explore-softmax"),
-    "04_training": ("explore-schedule", "watch"),
-    "05_inside": ("explore-positions", "explorer"),
+    "01_patches_more": ("explorer",),
+    "02_attention": ("photograph",),
+    "02_attention_more": ("explore-softmax",),
+    "04_training_more": ("explore-schedule",),
+    "05_inside_more": ("explore-positions", "explorer"),
     "06_vit_and_cnn": ("reach",),
-    "07_less_data": ("dino-sort",),
-    "08_efficient": ("blocks",),
-    "09_transfer": ("dinov2-explore",),
+    "07_less_data_more": ("dino-sort",),
+    "08_efficient_more": ("blocks",),
+    "09_transfer_more": ("dinov2-explore",),
 }
-# the panel trains as on a laptop, for longer than the test takes; several pictures to choose from
-LONGER = {
-    "watch": (("quick=100", "quick=4_000"), ("quick=1, laptop=3", "quick=100, laptop=100")),
-    "explorer-answers": (("quick=0,", "quick=5,"),),
-}
-# From the event to the frame that the browser is about to paint: the picture has arrived and is
-# decoded, or the panel's line of words names another state.
+LONGER = {"explorer-answers": (("quick=0,", "quick=5,"),)}  # several pictures to choose from
+# From the event to the frame that the browser is about to paint, with the picture decoded.
 WATCH = """box => {
   window.answers = []
   let pressed = null
@@ -42,17 +38,7 @@ WATCH = """box => {
   for (const kind of ["keydown", "click"])
     box.addEventListener(kind, event => { pressed = event.timeStamp }, {capture: true})
   const picture = box.querySelector("img")
-  if (box.querySelector(".vitedu-cells"))
-    picture.addEventListener("load", () => picture.decode().then(answered))
-  else {
-    const state = () => box.querySelector("[role=status]")?.textContent.split(".")[0]
-    let before = state()
-    new MutationObserver(() => {
-      if (!state() || state() === before) return
-      before = state()
-      answered()
-    }).observe(box, {childList: true, subtree: true, characterData: true})
-  }
+  picture.addEventListener("load", () => picture.decode().then(answered))
 }"""
 
 pytestmark = [
@@ -76,7 +62,7 @@ def answer_times():
 
 def opened(lab, home, name):  # noqa: F811
     """Write a notebook, solved and cut after its last widget; run it; give its cells' names."""
-    notebook = solve_notebook(read(NOTEBOOKS / f"{name}.ipynb"))
+    notebook = solve_notebook(read(FILES[name]))
     names = [cell.id for cell in notebook.cells]
     places = [names.index(widget) for widget in WIDGETS[name]]
     notebook.cells = notebook.cells[: places[-1] + 1]
@@ -122,10 +108,7 @@ def test_widgets_answer_at_once(browser, server, home, answer_times, name):  # n
         output = cell.locator(".jp-Cell-outputWrapper")
         output.evaluate(WATCH)
         title = f"{name[:2]} {widget}"
-        if widget == "watch":
-            here[f"{title}: buttons"] = buttons(lab, output)
-        else:
-            here |= {f"{title}: {how}": times for how, times in explored(lab, output).items()}
+        here |= {f"{title}: {how}": times for how, times in explored(lab, output).items()}
     lab.picture(f"latency_{name}")
     lab.page.close()
     answer_times |= here
@@ -151,14 +134,3 @@ def explored(lab, output):
         press(lab, place.click)
     times["cell by mouse"] = taken(lab)
     return times
-
-
-def buttons(lab, output):
-    """Start the training, hold it and let it go on, and stop it; give the times."""
-    for k in range(PRESSES - 1):
-        name = ("start" if k == 0 else "go on") if k % 2 == 0 else "pause"
-        button = output.get_by_role("button", name=name)
-        press(lab, button.click if k % 4 < 2 else lambda button=button: button.press("Enter"))
-        lab.page.wait_for_timeout(500)  # some steps of the training
-    press(lab, output.get_by_role("button", name="stop").click)
-    return taken(lab)

@@ -3,10 +3,8 @@
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import modern_block
 from vitedu.bench.experiments.modern_block import ARMS, LayerScale, build
 from vitedu.fast import SwiGlu
-from vitedu.hardware import Profile
 
 
 def kinds(arm):
@@ -25,9 +23,3 @@ def test_each_arm_changes_one_part_and_the_last_one_all():
     assert max(sizes.values()) < 1.005 * min(sizes.values()) + 1000
     scaled = LayerScale(3, 0.1)(torch.ones(2, 3))
     torch.testing.assert_close(scaled, torch.full((2, 3), 0.1))
-
-
-def test_an_arm_learns_and_is_measured():
-    """In the quick profile: a few steps, and an accuracy."""
-    found = modern_block.run("all four", 0, Profile("quick", "", ""))
-    assert 0 < found["test_accuracy"] < 1 and found["parameters"] == 312_266
