@@ -116,7 +116,8 @@ class Lab:
 
     def open(self, name):
         """Open a notebook, and wait until its kernel is idle."""
-        self.page.goto(f"{self.address}/lab/workspaces/{name}/tree/{name}.ipynb?token=vitedu")
+        room = f"{self.address}/lab/workspaces/{name.rpartition('/')[2]}"
+        self.page.goto(f"{room}/tree/{name}.ipynb?token=vitedu")
         self.page.wait_for_function(
             "() => window.jupyterapp?.shell.currentWidget?.content?.widgets"
         )
@@ -229,6 +230,17 @@ def first(browser, server):
     lab.page.close()
 
 
+@pytest.fixture(scope="module")
+def optional(browser, server):
+    """Open what is optional of notebook 01, which has an explorer, and run it."""
+    lab = Lab(browser, server)
+    lab.open("more/01_patches_more")
+    lab.start_all()
+    lab.wait_idle()
+    yield lab
+    lab.page.close()
+
+
 @pytest.fixture
 def patches(first, request):
     """Give notebook 01 after its run, and keep a picture of how the test left it."""
@@ -321,7 +333,7 @@ def test_hints_open_one_after_the_other_by_mouse_and_key(patches, home):
 
 
 def explorer_of(lab):
-    """Give the cell of notebook 01 that ends in an explorer."""
+    """Give the cell that ends in an explorer."""
     sources = [cell["source"] for cell in lab.cells()]
     return next(k for k, source in enumerate(sources) if "explore_patches(" in source[:40])
 
@@ -356,7 +368,7 @@ def test_panel_in_the_quick_profile_is_one_picture_with_words(patches):
 
 
 def live(lab, source=""):
-    """Run notebook 01's explorer, or other code, in a profile with live forms; give its cell."""
+    """Run the explorer, or other code, in a profile with live forms; give its cell."""
     index = explorer_of(lab)
     before = lab.cells()[index]["source"]
     lab.write(index, f"%env VITEDU_PROFILE=laptop\n{source or before}")
@@ -386,15 +398,15 @@ def cut_off(lab, cell):
     return found
 
 
-def test_live_explorer_follows_mouse_and_arrow_keys(patches):
+def test_live_explorer_follows_mouse_and_arrow_keys(optional):
     """The form with a kernel: every control has a name and answers; nothing is cut off."""
-    cell = live(patches)
+    cell = live(optional)
     size = cell.get_by_role("slider", name="patch size (px)", exact=True)
     patch = cell.get_by_role("slider", name="patch", exact=True)
     says(cell, "Patch 105 of 196")
     patch.press("ArrowRight")
     says(cell, "Patch 106 of 196")
-    drag(patches, cell.locator(".noUi-base").first, 1, 0)
+    drag(optional, cell.locator(".noUi-base").first, 1, 0)
     says(cell, "of 16 (")
     size.press("ArrowRight")
     says(cell, "of 49 (")
@@ -402,7 +414,7 @@ def test_live_explorer_follows_mouse_and_arrow_keys(patches):
     said = says(cell, "Patch 8 of 49 (row 1, column 1)")
     assert size.get_attribute("aria-valuetext") == "32"
     assert cell.locator("img").get_attribute("alt") == said.inner_text()
-    assert cut_off(patches, cell) == [[], []]
+    assert cut_off(optional, cell) == [[], []]
 
 
 PANEL = """from vitedu.data import load_data
@@ -415,9 +427,9 @@ settings = TrainConfig(epochs=500, batch_size=16, device="cpu")
 TrainingPanel(tiny, load_data("shapes", limit=500), settings)"""
 
 
-def test_training_panel_obeys_its_buttons(patches):
+def test_training_panel_obeys_its_buttons(optional):
     """Start, pause, go on and stop, by mouse and key; a pause holds."""
-    cell = live(patches, PANEL)
+    cell = live(optional, PANEL)
     says(cell, "Ready. Step 0 of 16000")
     at_start = cell.locator("img").get_attribute("src")
     cell.get_by_role("button", name="start").click()
@@ -425,13 +437,13 @@ def test_training_panel_obeys_its_buttons(patches):
     cell.get_by_role("button", name="pause").press("Enter")
     held = says(cell, "Paused").inner_text()
     cell.locator(f'img:not([src="{at_start}"])').wait_for()
-    patches.page.wait_for_timeout(1500)
+    optional.page.wait_for_timeout(1500)
     assert says(cell, "Paused").inner_text() == held
     cell.get_by_role("button", name="go on").click()
     says(cell, "Running")
     cell.get_by_role("button", name="stop").click()
     says(cell, "Stopped")
-    assert cut_off(patches, cell) == [[], []]
+    assert cut_off(optional, cell) == [[], []]
 
 
 def test_restart_keeps_the_progress(patches):  # the tests below need no kernel
@@ -507,7 +519,7 @@ LOOKS = [(theme, width) for theme in THEMES for width in (1280, 800)]
 @pytest.mark.parametrize("theme, width", LOOKS)
 def test_notebook_with_its_outputs_fits(patches, theme, width):
     """Nothing is wider than the page, and no table breaks its lines, in any theme and width."""
-    patches.cell(explorer_of(patches))
+    patches.cell([cell["id"] for cell in patches.cells()].index("train"))
     assert look(patches, theme, width, "01_patches") == []
 
 
@@ -548,16 +560,16 @@ def test_solved_notebook_fits_and_can_be_read(browser, server, ran, name):
 
 def test_stopped_training_leaves_a_model_that_later_cells_use(browser, server, home):
     """The stop button ends the training of notebook 04, and the cells below measure its model."""
-    path = home / "notebooks" / "04_training.ipynb"
-    short = "settings, epochs=profile.pick(quick=2,"
+    path = home / "notebooks" / "more" / "04_training_more.ipynb"
+    short = "epochs=profile.pick(quick=2,"
     endless = short.replace("2", "20000")
     text = path.read_text(encoding="utf-8")
     assert text.count(short) == 1
     path.write_text(text.replace(short, endless), encoding="utf-8")
     lab = Lab(browser, server)
-    lab.open("04_training")
+    lab.open("more/04_training_more")
     names = [cell["id"] for cell in lab.cells()]
-    for name in ("setup", "drawn", "model-config", "my-accuracy", "run-config"):
+    for name in ("setup", "my-accuracy", "run-config"):
         lab.run(names.index(name))
     training = names.index("run")
     lab.start(training)
