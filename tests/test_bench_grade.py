@@ -52,7 +52,7 @@ def test_mix_fills_the_class():
 
 def test_lean_notebook_has_every_stub_and_check_and_nothing_else():
     """One of each for every exercise, and the imports; no output."""
-    notebook = lean_notebook(NOTEBOOKS / "01_patches.ipynb")
+    notebook = lean_notebook(NOTEBOOKS, "01_patches")
     ids = [exercise.id for exercise in in_notebook("01_patches")]
     assert [c.metadata.vitedu.exercise for c in notebook.cells[1::2]] == ids
     assert all(f"check({id}" in c.source for id, c in zip(ids, notebook.cells[2::2], strict=True))

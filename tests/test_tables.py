@@ -8,7 +8,7 @@ import pytest
 from made_class import exercise_grade, hand_in, made_parts, submission_grade
 from test_submissions import put
 
-from vitedu.exercises import EXERCISES, find, in_notebook
+from vitedu.exercises import EXERCISES, find, in_file
 from vitedu.grading.intake.submissions import find_submissions
 from vitedu.grading.pages.class_report import report_page, summarise
 from vitedu.grading.pages.exports import safe_cell, write_table
@@ -198,5 +198,5 @@ def test_marks_of_all_chapters_raise_nobodys_maximum(size, tmp_path, out):
     honest = {f"s{i}": {"patchify": "passed"} for i in range(size)}
     claims = {exercise.id: "passed" for exercise in EXERCISES}
     rows = grade(hand_in(tmp_path / "in", mallory=claims, **honest), out)
-    most = float(sum(exercise.points for exercise in in_notebook("01_patches")))
+    most = float(sum(exercise.points for exercise in in_file("01_patches")))
     assert {row["max_points"] for row in rows.values()} == {str(most)}

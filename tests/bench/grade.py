@@ -70,7 +70,7 @@ def bench_grade(
     if students < 1:
         raise ValueError(f"a class has at least 1 student (got {students}).")
     jobs, stem = jobs or default_jobs(), notebook_named(notebook)
-    lean = lean_notebook(Path(notebooks) / f"{stem}.ipynb")
+    lean = lean_notebook(Path(notebooks), stem)
     print(
         f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {MIN_RUNS} runs "
         f"each, {jobs} at a time on {cores()} cores"

@@ -26,7 +26,7 @@ from proof.mutation import build_mutant, mutants_of, strip_names
 
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.course.notebooks import exercise_cells, read
+from vitedu.course.notebooks import exercise_cells, read, shelf_path
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise, find, in_notebook
@@ -254,9 +254,10 @@ def hostile(exercise: Exercise, kind: str) -> MadeAnswer:
 # --- the class ----------------------------------------------------------------------------------
 
 
-def lean_notebook(path: Path) -> NotebookNode:
-    """Give a notebook of the course with nothing but imports, stubs and checks."""
-    notebook = read(path)
+def lean_notebook(folder: Path, stem: str) -> NotebookNode:
+    """Give both files of a notebook as one with nothing but imports, stubs and checks."""
+    notebook, more = (read(folder / shelf_path(f"{name}.ipynb")) for name in (stem, f"{stem}_more"))
+    notebook.cells += more.cells
     stubs = dict(exercise_cells(notebook))
     cells = []
     for index, cell in enumerate(notebook.cells):

@@ -327,8 +327,9 @@ def _explain_absence(
             if is_marked and _is_own_mark(cell, parsed):
                 return "no_cell", f"its cell in {file.name} does not define {id}"
     for name, problem in unreadable.items():
-        about = stem_of(name)
-        if about == notebook or (not about and notebook not in present):
+        about, is_missing = stem_of(name), notebook not in present
+        # an older edition has both files of a notebook in one
+        if about == notebook or (is_missing and about in ("", exercise.notebook)):
             return "unreadable", f"{name}: {problem}" if name else problem
     if notebook not in present:
         return NOT_HANDED_IN, f"no file holds notebook {notebook}"
