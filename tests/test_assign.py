@@ -199,7 +199,7 @@ def test_the_real_nbgrader_validates_releases_and_grades_it(tmp_path):
     points = {id: scores.pop(f"{id}-points") for id in asked[1:]}
     assert not scores and 0 < points["patchify"] < BY_ID["patchify"].points
     assert points["tokens_at_224"] == BY_ID["tokens_at_224"].points
-    assert points["unpatchify"] == 0  # left as it was
+    assert points["add_class_token_and_positions"] == 0  # left as it was
 
     # the same submission, as vitedu's own grader reads it
     (submission,) = find_submissions(course).submissions

@@ -3,10 +3,8 @@
 import pytest
 
 from vitedu.bench.experiments import Measurement, climb, measured
-from vitedu.bench.experiments.climb import ARMS, RATES, STEPS, TRACED
-from vitedu.data import load_data
+from vitedu.bench.experiments.climb import ARMS, RATES, STEPS
 from vitedu.fitting import TrainConfig
-from vitedu.hardware import Profile
 from vitedu.plots.training import show_climb
 
 
@@ -37,18 +35,6 @@ def test_best_measured_rate_has_a_worse_one_on_either_side(recipe):
     means = {rate: sum(seeds) / len(seeds) for rate, seeds in found.items()}
     assert len(means) == len(RATES[recipe]) and all(len(seeds) == 3 for seeds in found.values())
     assert max(means, key=means.get) not in (min(means), max(means))
-
-
-@pytest.mark.slow
-def test_traced_run_is_kept_as_the_first_screen_shows_it():
-    """Five steps of 64 and fewer images: as many losses, sixteen answers by name."""
-    results = climb.run(*TRACED, Profile("quick", "", ""))
-    data = load_data("cifar10", limit=320, held_out=100)
-    moment = climb.traced_moment([row(*TRACED, 0.5, **results)], data)
-    assert moment["steps"] == len(moment["losses"]) == 5
-    assert moment["validation"] == [(5, results["validation_loss"])]
-    assert len(moment["answers"]) == len(moment["truth"]) == len(moment["images"]) == 16
-    assert set(moment["answers"]) <= set(data.class_names)
 
 
 def test_rows_are_read_by_rate_and_by_step():

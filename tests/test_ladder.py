@@ -26,25 +26,6 @@ def test_whole_block_is_the_course_s_block():
         assert torch.equal(rung(x), plain(x))
 
 
-def test_model_without_attention_is_blind_and_one_with_it_is_not():
-    """Without mixing the class token never meets a patch, so all images get the same logits."""
-    images = torch.randn(4, 3, 32, 32)
-    with torch.no_grad():
-        for arm, count in (("no attention", 1), ("one head", 4)):
-            logits = ladder.build(arm, 0)(images)
-            assert len(torch.unique(logits, dim=0)) == count, arm
-
-
-def test_heads_alone_differ_between_one_head_and_four():
-    """The same weights, the same shapes, another function."""
-    one, four = (ladder.build(arm, 3) for arm in ("one head", "four heads"))
-    pairs = zip(one.state_dict().values(), four.state_dict().values(), strict=True)
-    assert all(torch.equal(a, b) for a, b in pairs)
-    images = torch.randn(2, 3, 32, 32)
-    with torch.no_grad():
-        assert not torch.equal(one(images), four(images))
-
-
 def test_measured_steps_are_those_that_notebook_03_states():
     """Ten seeds: every part but the skip adds more than the standard errors."""
     found = {arm: {} for arm in ladder.ARMS}
