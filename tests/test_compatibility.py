@@ -36,6 +36,8 @@ from vitedu.exporting.importing import is_reference, load_file
 from vitedu.exporting.parts import PARTS
 from vitedu.fitting.saved_run import load_run
 from vitedu.grading.decisions import FILE, OVERRIDES, apply, read_points
+from vitedu.grading.grades import Submission
+from vitedu.grading.intake.extraction import extract
 from vitedu.grading.store import Store
 
 HERE = Path(__file__).parent
@@ -123,6 +125,11 @@ def test_a_laid_folder_keeps_every_answer(mine, tmp_path):
     assert contents(mine) == after
     lay_notebooks(tmp_path / "new")
     assert missing_answers(tmp_path / "new") == []
+
+
+def test_a_notebook_of_one_file_is_graded_by_its_ids(mine):
+    """Its ten exercises are those of both files now."""
+    assert len(extract(Submission("ann", (mine / "01_patches.ipynb",))).answers) == 10
 
 
 def test_my_vit_holds_the_student_s_eight_parts(mine):

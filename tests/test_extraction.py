@@ -123,6 +123,8 @@ def test_untouched_notebook_gives_its_stubs(tmp_path):
     result = course(tmp_path, "03_encoder", {})
     assert set(result.answers) == {exercise.id for exercise in in_file("03_encoder")}
     assert result.problems["patchify"] == ("not handed in", "no file holds notebook 01_patches")
+    more = course(tmp_path, "03_encoder_more", {})  # without its core it stands by itself
+    assert set(more.answers) == {exercise.id for exercise in in_file("03_encoder_more")}
 
 
 def test_last_attempt_wins_and_a_stub_is_no_attempt(tmp_path):
