@@ -20,7 +20,7 @@ from test_notebooks import FILES, NOTEBOOKS, RAN
 
 from vitedu.course import results
 from vitedu.course.site import run_solved
-from vitedu.exercises import find, in_notebook
+from vitedu.exercises import find, in_file, in_notebook
 
 # `make browser` sets both: the Python of the students' environment, and a browser
 LAB = os.environ.get("VITEDU_LAB_PYTHON")
@@ -257,7 +257,7 @@ def test_fresh_notebook_runs_and_nothing_is_attempted(patches, home):
     cells = patches.cells()
     assert errors(cells) == []
     assert all(cell["execution_count"] for cell in cells if cell["cell_type"] == "code")
-    stubs = [index_of(cells, exercise.id) for exercise in in_notebook("01_patches")]
+    stubs = [index_of(cells, exercise.id) for exercise in in_file("01_patches")]
     for index in stubs:
         assert "not attempted yet" in texts(cells[index + 1])[0]
         patches.cell(index + 1).get_by_text("not attempted yet").wait_for()
