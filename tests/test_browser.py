@@ -219,26 +219,26 @@ def errors(cells):
     return [o for o in outputs if o["output_type"] == "error" or o.get("name") == "stderr"]
 
 
-@pytest.fixture(scope="module")
-def first(browser, server):
-    """Open notebook 01 and run it, as its students have it."""
+def opened(browser, server, name):
+    """Open a notebook and run it, as students have it; close it at the end."""
     lab = Lab(browser, server)
-    lab.open("01_patches")
+    lab.open(name)
     lab.start_all()
     lab.wait_idle()
     yield lab
     lab.page.close()
+
+
+@pytest.fixture(scope="module")
+def first(browser, server):
+    """Give notebook 01."""
+    yield from opened(browser, server, "01_patches")
 
 
 @pytest.fixture(scope="module")
 def optional(browser, server):
-    """Open what is optional of notebook 01, which has an explorer, and run it."""
-    lab = Lab(browser, server)
-    lab.open("more/01_patches_more")
-    lab.start_all()
-    lab.wait_idle()
-    yield lab
-    lab.page.close()
+    """Give what is optional of notebook 01, which has an explorer."""
+    yield from opened(browser, server, "more/01_patches_more")
 
 
 @pytest.fixture

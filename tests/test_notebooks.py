@@ -339,13 +339,15 @@ def test_solved_clears_outputs_but_those_that_are_compared():
 
 
 def test_solve_writes_beside_and_never_over_the_notebooks(tmp_path):
-    """One file for each, under the same name, in the other folder."""
-    (tmp_path / "01_patches.ipynb").write_text(json.dumps(build()))
-    (written,) = notebooks.solve(tmp_path, tmp_path / "out")
+    """Each in its shelf of the other folder; one of the second shelf not over itself, too."""
+    for stem in ("01_patches", "01_patches_more"):
+        (tmp_path / f"{stem}.ipynb").write_text(json.dumps(build(stem)))
+    written, more = notebooks.solve(tmp_path, tmp_path / "out")
     assert written == tmp_path / "out" / "01_patches.ipynb"
     assert "NotImplementedError" not in written.read_text()
-    with pytest.raises(ValueError, match="holds the notebooks themselves"):
-        notebooks.solve(tmp_path, tmp_path)
+    for path, out in ((tmp_path, tmp_path), (more, tmp_path / "out"), (more, more.parent)):
+        with pytest.raises(ValueError, match="holds the notebooks themselves"):
+            notebooks.solve(path, out)
 
 
 def test_solve_names_the_notebook_with_an_unknown_exercise(tmp_path):

@@ -112,6 +112,14 @@ def solve_notebook(notebook: NotebookNode) -> NotebookNode:
     return result
 
 
+def refuse_sources(sources: list[Path], out: Path) -> None:
+    """Raise ValueError if notebooks written into a folder would lie among, or be, their sources."""
+    for source in sources:
+        place = (out / shelf_path(source.name)).resolve()
+        if place == source.resolve() or out.resolve() == source.parent.resolve():
+            raise ValueError(f"{out} holds the notebooks themselves; write to another folder.")
+
+
 def solve(path: Path, out: Path) -> list[Path]:
     """Write the solved variant of a notebook, or of a folder of them, into the folder ``out``.
 
@@ -124,8 +132,7 @@ def solve(path: Path, out: Path) -> list[Path]:
     """
     sources = find_notebooks(path)
     out = Path(out)
-    if out.resolve() == sources[0].parent.resolve():
-        raise ValueError(f"{out} holds the notebooks themselves; write to another folder.")
+    refuse_sources(sources, out)
     out.mkdir(parents=True, exist_ok=True)
     paths = []
     for source in sources:

@@ -56,10 +56,9 @@ def lay_notebooks(folder: Path) -> list[str]:
             new = _free_place(folder / shelf_path(source.name), place if untouched else None)
             new.parent.mkdir(exist_ok=True)
             write_whole(new, f"{nbformat.writes(notebook)}\n".encode())
-            if untouched:
-                replaced += 1
-                if place != new:
-                    place.unlink()
+            replaced += untouched
+            if untouched and place != new:
+                place.unlink()
             elif place != new:
                 changed = sum(before[name] != cells[name] for name in before.keys() & cells.keys())
                 lines.append(

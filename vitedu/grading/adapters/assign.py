@@ -19,7 +19,13 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course.notebooks import exercise_cells, find_notebooks, read, shelf_path
+from vitedu.course.notebooks import (
+    exercise_cells,
+    find_notebooks,
+    read,
+    refuse_sources,
+    shelf_path,
+)
 from vitedu.course.parsing import parse
 from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
@@ -235,8 +241,7 @@ def _read_sources(
     sources = find_notebooks(notebooks)
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file; name a folder.")
-    if out.resolve() == sources[0].parent.resolve():
-        raise ValueError(f"{out} holds the notebooks themselves; write to another folder.")
+    refuse_sources(sources, out)
     stems = {exercise.stem for exercise in exercises}
     chosen = [source for source in sources if source.stem in stems]
     limited = [(source, limit_notebook(read(source), exercises)) for source in chosen]
