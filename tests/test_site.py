@@ -345,7 +345,7 @@ class TestInChromium:
 
     def test_long_helper_opens_with_the_keyboard(self, page):
         """The code that is folded in the notebook is folded here."""
-        opened = page("01_patches")
+        opened = page("01_patches_more")
         code = opened.get_by_text("after the last block").first
         assert not code.is_visible()
         fold = opened.locator("details", has=code).locator("summary")
@@ -355,7 +355,7 @@ class TestInChromium:
 
     def test_paper_has_the_folded_code_and_no_menus(self, page):
         """What a reader prints is whole, and what only a screen needs is left out."""
-        opened = page("01_patches")
+        opened = page("01_patches_more")
         code, menu = opened.get_by_text("after the last block").first, ".bd-sidebar-primary"
         assert not code.is_visible() and opened.locator(menu).is_visible()
         opened.emulate_media(media="print")
