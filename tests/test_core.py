@@ -22,13 +22,13 @@ def notebook(*cells, **metadata):
     return v4.new_notebook(cells=made, metadata={"vitedu": metadata})
 
 
-CORE = [f"@{exercise.id}" for exercise in in_file("01_patches")]
+CORE = ["80 to 110 minutes", *(f"@{exercise.id}" for exercise in in_file("01_patches"))]
 
 
 def test_cells_are_counted():
     """Words without folded answers, open lines without checks, guesses, figures, minutes."""
     book = notebook(
-        "one two three <details><summary>Answers</summary>four five</details>",
+        "one **Decide** three <details><summary>Answers</summary> five</details>",
         "%my_guess = None  # a number\n\nplots.show_pipeline(image)",
         "@patchify",
         run_minutes=2,
@@ -36,28 +36,36 @@ def test_cells_are_counted():
     core = measure(book)
     assert (core.cells, core.words, core.lines) == (4, 3, 2)
     assert (core.predictions, core.figures, core.exercises) == (1, 1, ("patchify",))
-    assert core.minutes == pytest.approx(3 / 120 + 1.3 * find("patchify").minutes + 1 + 1 + 2)
+    assert (core.folded, core.warm_ups) == (2, 1)
+    parts = 3 / 120, 2 / 240, 2 / 12, find("patchify").minutes, 3 * 1, 1.5 * (1 + 1), 2
+    assert core.minutes == pytest.approx(sum(parts))
     assert core_table({"01_patches": book}).splitlines()[1].split()[1:4] == ["4", "3", "2"]
 
 
 def test_a_core_in_its_budget_has_no_problem():
     """Neither has a notebook of the second shelf, whatever it holds."""
-    assert list(find_problems(notebook("text", *CORE), "01_patches")) == []
+    assert list(find_problems(notebook(*CORE), "01_patches")) == []
     assert list(find_problems(notebook("# More", "word " * 9000), "01_patches_more")) == []
+
+
+def test_first_cell_states_the_minutes():
+    """One number, in words that name a quick reader's time too."""
+    (problem,) = find_problems(notebook("an hour", *CORE[1:]), "01_patches")
+    assert "does not say '80 to 110 minutes'" in problem
 
 
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        (["word " * 2801], "2801 words, at most 2800"),
-        (["%" + "x = 1\n" * 301], "301 lines, at most 300"),
+        (["word " * 2797], "2801 words, at most 2800"),
+        (["%" + "x = 1\n" * 251], "251 lines, at most 250"),
         (["%my_x = None"] * 7, "7 predictions, at most 6"),
         (["text"] * 90, "cells, at most 85"),
-        (["%plots.show_pipeline(image)"] * 60, "minutes, at most 90"),
+        (["%plots.show_pipeline(image)"] * 60, "minutes, at most 110"),
         (["# More\n\ntext"], "move what stands below to more/01_patches_more.ipynb"),
     ],
 )
 def test_what_does_not_fit_is_named(cells, words):
     """One sentence with the number and the budget."""
-    problems = list(find_problems(notebook(*cells, *CORE), "01_patches"))
+    problems = list(find_problems(notebook(*CORE, *cells), "01_patches"))
     assert any(words in problem for problem in problems)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from vitedu.course.predictions import compare, confirm
+from vitedu.course import results
+from vitedu.course.predictions import again, compare, confirm, predictions_in
 
 
 @pytest.mark.parametrize(
@@ -69,3 +70,66 @@ def test_confirm_tells_shape_and_order_apart(capsys, yours, expected):
     """One line, whatever was written."""
     confirm(yours, [[0, 1], [2, 3]])
     assert capsys.readouterr().out == expected + "\n"
+
+
+@pytest.fixture
+def _store(monkeypatch, tmp_path):
+    monkeypatch.setenv("VITEDU_HOME", str(tmp_path))
+
+
+def said(capsys):
+    return capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("_store")
+def test_the_most_wrong_guess_comes_back(capsys):
+    """The first guess is kept, a second is taken, and both stand beside the measurement."""
+    compare = predictions_in("01_patches")
+    compare(80, 52.1, "accuracy in %", form=".1f")
+    compare(760, 768, "numbers in a patch")
+    compare(None, 3, "no guess")
+    compare(52, 52.1, "accuracy in %", form=".1f")  # run again by who has seen it
+    said(capsys)
+    again("01_patches")
+    assert "accuracy in %" in (words := said(capsys)) and "You said 80.0; it was 52.1" in words
+    again("01_patches", 55)
+    assert said(capsys) == "accuracy in %: first 80.0, now 55.0, measured 52.1\n"
+    again()
+    assert [line.split() for line in said(capsys).splitlines()] == [
+        ["first", "again", "measured"],
+        ["01", "accuracy", "in", "%", "80.0", "55.0", "52.1"],
+        ["01", "numbers", "in", "a", "patch", "760", "768"],
+    ]
+
+
+@pytest.mark.usefixtures("_store")
+@pytest.mark.parametrize(
+    ("guesses", "notebook", "expected"),
+    [
+        ([], "", "No prediction is kept"),
+        ([], "01_patches", "what many people miss"),
+        ([], "05_inside", "nothing to bring back"),
+        ([(8, 8)], "01_patches", "each of your 1 guesses was right"),
+        ([("MLP", "attention"), (8, 8)], "01_patches", "You said MLP; it was attention"),
+        ([("about 9", 9), (9.5, 9)], "01_patches", "You said 9.5; it was 9"),
+        ([(float("nan"), 9)], "01_patches", "You said nan; it was 9"),
+    ],
+)
+def test_again_has_a_line_for_all_that_was_guessed(capsys, guesses, notebook, expected):
+    """Nothing, something right, and what is no number, which a number replaces."""
+    for guess, measured in guesses:
+        predictions_in("01_patches")(guess, measured, str(measured))
+    said(capsys)
+    again(notebook)
+    assert expected in said(capsys)
+
+
+@pytest.mark.usefixtures("_store")
+def test_one_switch_keeps_no_guess(capsys, monkeypatch):
+    """Results are stored as before."""
+    monkeypatch.setenv("VITEDU_KEEP_PREDICTIONS", "0")
+    predictions_in("01_patches")(80, 52)
+    assert results.load_predictions() == {}
+    results.count_hint("patchify")
+    again("01_patches", 30)
+    assert "predicted 30, measured 52, off by -22" in said(capsys)

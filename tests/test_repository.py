@@ -19,7 +19,7 @@ from PIL import Image
 import vitedu
 from vitedu.__main__ import build_parser
 from vitedu.course.notebooks import find_notebooks
-from vitedu.exercises import EXERCISES
+from vitedu.exercises import EXERCISES, MINUTES, describe_minutes
 from vitedu.pretrained.reading import shipped_models
 
 ROOT = Path(__file__).parents[1]
@@ -175,6 +175,11 @@ def test_readme_has_the_notebooks_with_their_points():
         [re.search(r"/(\w+)\.ipynb", row[0])[1], int(row[3]), int(row[4])]
         for row in section("Notebooks")
     ]
+    times = [row[2] for row in section("Notebooks")]
+    assert all(
+        words.startswith(describe_minutes(name).removesuffix(" minutes").replace(" to ", "–"))
+        for words, name in zip(times, MINUTES, strict=True)
+    )
     count, points = Counter(), Counter()
     for exercise in EXERCISES:
         count[exercise.notebook] += 1

@@ -242,15 +242,15 @@ def test_next_comes_the_core_from_this_notebook_on_and_then_the_rest():
         for exercise in chosen:
             results.record(report(exercise.id, points=exercise.points))
 
-    assert next_of() == "next: 1.1 patchify (core, 15 min)"
+    assert next_of() == "next: 1.1 patchify (core, 25 min)"
     assert next_of("02_attention").startswith("next: 2.1 softmax (core, ")
-    assert next_of("01_patches_more") == "next: 1.5 unpatchify (more, 10 min)"
+    assert next_of("01_patches_more") == "next: 1.5 unpatchify (more, 13 min)"
     results.record(report())
-    assert next_of("01_patches") == next_of() != "next: 1.1 patchify (core, 15 min)"
+    assert next_of("01_patches") == next_of() != "next: 1.1 patchify (core, 25 min)"
     solve(exercise for exercise in EXERCISES if exercise.core and "9." not in exercise.number)
     assert next_of("01_patches").startswith("next: 9.1 interpolate_positions (core, ")
     solve(exercise for exercise in EXERCISES if exercise.core)
-    assert next_of() == "next: 1.5 unpatchify (more, 10 min)"
+    assert next_of() == "next: 1.5 unpatchify (more, 13 min)"
     assert next_of("patches") == next_of() and next_of("09_transfer").startswith("next: 9.4 ")
     solve(exercise for exercise in EXERCISES if exercise.notebook == "09_transfer")
     assert next_of("09_transfer") == next_of()

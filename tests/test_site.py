@@ -26,7 +26,7 @@ SECRET = "images.reshape("  # of the reference of patchify, and of no notebook
 TITLE = "# 01 · First\n\nSee [the cut](#1-·-Cut) and [the next](02_attention.ipynb)."
 LINK = "See [half](more/01_patches_more.ipynb#Second-half) and [it](01_patches.ipynb#1-·-Cut)."
 QUESTION = "### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"
-HEADING = "### Exercise 1.1 · `patchify` (15 minutes, difficulty ●●●)"
+HEADING = "### Exercise 1.1 · `patchify` (25 minutes, difficulty ●●●)"
 WEEK = """# Week
 
 [01](../notebooks/01_patches.ipynb), [more](../notebooks/more/01_patches_more.ipynb),
@@ -209,9 +209,9 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     more = front.rindex("01_patches_more.html")
     assert front.index("trained.png") < more < front.rindex("02_attention.html")
     assert re.search(
-        r'href="01_patches.html#exercise-1-1-patchify-[^"]*".*?</a> \(15 min\),', front
+        r'href="01_patches.html#exercise-1-1-patchify-[^"]*".*?</a> \(25 min\),', front
     )
-    assert "1.2 a layer that makes tokens (10 min)" in front  # has no heading to lead to
+    assert "1.2 a layer that makes tokens (15 min)" in front  # has no heading to lead to
     week = pages["FIRST_WEEK"]
     assert 'href="01_patches_more.html"' in week and "that and this." in week
     more = pages["01_patches_more"]

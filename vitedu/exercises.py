@@ -31,6 +31,19 @@ PARTS = ("", "model", "training")
 REQUIRED = {"id": str, "number": str, "title": str, "points": int, "minutes": int, "hints": list}
 OPTIONAL = {"kind": str, "measured": str, "core": bool, "part": str, "whole": bool}
 MORE = "more"  # the second shelf: its folder, and the last word of its files
+# what an ordinary student needs for the core of a notebook, by readers with a clock
+MINUTES = {
+    "01_patches": 110,
+    "02_attention": 110,
+    "03_encoder": 110,
+    "04_training": 110,
+    "05_inside": 100,
+    "06_vit_and_cnn": 100,
+    "07_less_data": 105,
+    "08_efficient": 80,
+    "09_transfer": 105,
+}
+QUICK = 0.72  # of these minutes: the share that quick readers needed
 FILE = Path(__file__).with_suffix(".toml")
 
 
@@ -131,6 +144,16 @@ def _exercise(where: str, entry: dict) -> Exercise:
 EXERCISES: tuple[Exercise, ...] = load()
 BY_ID: dict[str, Exercise] = {exercise.id: exercise for exercise in EXERCISES}
 STEMS = tuple(dict.fromkeys(exercise.stem for exercise in EXERCISES))  # in the order of reading
+
+
+def describe_minutes(notebook: str) -> str:
+    """Say how long the core of a notebook takes, from quick readers to ordinary ones.
+
+    Example:
+        >>> describe_minutes("01_patches")
+        '80 to 110 minutes'
+    """
+    return f"{5 * round(QUICK * MINUTES[notebook] / 5)} to {MINUTES[notebook]} minutes"
 
 
 def find(exercise_id: str) -> Exercise:

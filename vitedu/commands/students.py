@@ -82,7 +82,7 @@ def start(args) -> None:
 
 def list_exercises(args) -> None:
     """Print the syllabus as a table, or the models that come along."""
-    from vitedu.exercises import EXERCISES, in_file, in_notebook
+    from vitedu.exercises import EXERCISES, describe_minutes, in_file, in_notebook
 
     if args.models:
         from vitedu.pretrained.reading import describe_shipped, shipped_models
@@ -96,7 +96,10 @@ def list_exercises(args) -> None:
         own = in_file(exercise.stem)
         if exercise == own[0]:
             points, minutes = sum(e.points for e in own), sum(e.minutes for e in own)
-            print(f"{exercise.stem}  {points} points, about {minutes} minutes of exercises")
+            time = f"{minutes} minutes of exercises"
+            if exercise.core:
+                time = f"{describe_minutes(exercise.notebook)}, {time}"
+            print(f"{exercise.stem}  {points} points, {time}")
         print(
             f"  {exercise.number:<5}{exercise.id:<{width}}  {exercise.points:>2} points"
             f"  {exercise.minutes:>3} min  {exercise.title}"

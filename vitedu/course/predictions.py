@@ -1,15 +1,44 @@
 """Compare what a student predicted or wrote in one line with what is measured or wanted.
 
-Role: the line that notebooks print. Nothing is judged or stored.
+Role: the line that notebooks print, and the guess that a later notebook brings back (``again``).
+Nothing is judged. ``course.results`` keeps the guesses on the student's computer, and nothing hands
+them in.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, TypeGuard
+
+from vitedu.course import results
+
+# for who guessed nothing in a notebook: what was asked, what many people say, what is measured
+OFTEN_MISSED = {
+    "01_patches": (
+        "A model that knows no positions names 52 % of the photographs. Their 64 patches are "
+        "shuffled. How many %, then?",
+        "fewer",
+        52,
+    ),
+    "02_attention": ("By which number does attention with d = 64 divide the scores?", "64", 8),
+    "03_encoder": ("What is the loss of a new model of ten classes, before any step?", "1", 2.303),
+}
 
 
-def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: str = "") -> None:
+def predictions_in(notebook: str) -> Callable[..., None]:
+    """Give ``compare`` for a notebook's cells: the first guess at each thing is kept."""
+    return partial(compare, notebook=results.notebook_named(notebook))
+
+
+def compare(
+    guess: Any,
+    measured: Any,
+    what: str | Sequence[str] = "",
+    *,
+    form: str = "",
+    notebook: str = "",
+) -> None:
     """Print a prediction beside the measurement, with the signed error if both are numbers.
 
     A guess of any type is accepted, so that a wrong one never stops a notebook.
@@ -20,6 +49,7 @@ def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: 
             counts as one measurement.
         what: what was measured, or a sequence of names, one for each item.
         form: format of the numbers, such as ".1%"; default four digits.
+        notebook: where it was predicted, for ``again``; by default nothing is kept.
 
     Example:
         >>> compare(8, 9)
@@ -33,7 +63,7 @@ def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: 
     if _is_sequence(guess) and isinstance(measured, tuple) and len(guess) == len(measured):
         names = what if _is_sequence(what) else [what] * len(guess)
         for part, result, name in zip(guess, measured, names, strict=True):
-            compare(part, result, name, form=form)
+            compare(part, result, name, form=form, notebook=notebook)
         return
     guess, measured = _to_number(guess), _to_number(measured)
     name = f"{what}: " if what else ""
@@ -42,6 +72,103 @@ def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: 
         return
     line = f"{name}predicted {_write(guess, form)}, measured {_write(measured, form)}"
     print(line + _verdict(guess, measured, form))
+    if notebook:
+        new = {"guess": _plain(guess), "measured": _plain(measured), "form": form}
+
+        def change(kept: dict) -> None:
+            is_first = "guess" not in kept or _is_number(measured) > _is_number(kept["guess"])
+            kept.update(new if is_first else {"measured": new["measured"], "form": form})
+
+        results.record_prediction(notebook, str(what or "the number"), change)
+
+
+def again(notebook: str = "", guess: Any = None) -> None:
+    """Bring back the prediction of a notebook that was furthest off, and take a second guess.
+
+    Args:
+        notebook: where it was predicted, such as "01_patches"; by default all are shown, the first
+            guess, the second and the measurement side by side.
+        guess: the second guess; None asks for it.
+
+    Raises:
+        ValueError: the notebook is unknown.
+    """
+    if not notebook:
+        _show_all()
+        return
+    name = results.notebook_named(notebook)
+    number, kept = name[:2], results.load_predictions().get(name, {})
+    if not kept:
+        _ask_often_missed(number, OFTEN_MISSED.get(name), guess)
+        return
+    # the one that was asked again stays the one
+    what = max(kept, key=lambda each: ("again" in kept[each], _error(kept[each], "guess")))
+    entry = kept[what]
+    if not _error(entry, "guess"):
+        print(f"In {number} each of your {len(kept)} guesses was right: nothing to guess again.")
+    elif guess is None and "again" not in entry:
+        first, measured = _write(entry["guess"], entry["form"]), _said(entry, "measured")
+        print(f"In {number} you were furthest off at this: {what}.")
+        print(f"You said {first}; it was {measured}. Cover the line, think, and explain it:")
+        print("why is it so, and which number do you say now? Write it above, and run again.")
+    else:
+        if guess is not None:
+            value = _plain(_to_number(guess))
+            results.record_prediction(name, what, lambda each: each.update(again=value))
+            entry["again"] = value
+        print(f"{what}: first {_said(entry, 'guess')}, now {_said(entry, 'again')}, ", end="")
+        print(f"measured {_said(entry, 'measured')}")
+
+
+def _ask_often_missed(number: str, missed: tuple[str, str, float] | None, guess: Any) -> None:
+    if missed is None:
+        print(f"You predicted nothing in {number}, so there is nothing to bring back.")
+        return
+    question, often, measured = missed
+    if guess is None:
+        print(f"You predicted nothing in {number}. This is what many people miss:\n{question}")
+        print("Write your number above, and run again.")
+    else:
+        print(question)
+        compare(guess, measured)
+        print(f"(Many people say: {often}.)")
+
+
+def _show_all() -> None:
+    """Print every guess that is kept as a table."""
+    rows = [["", "first", "again", "measured"]]
+    for notebook, kept in sorted(results.load_predictions().items()):
+        for what, entry in kept.items():
+            said = [_said(entry, key) for key in ("guess", "again", "measured")]
+            rows.append([f"{notebook[:2]}  {what}", *said])
+    if len(rows) == 1:
+        print("No prediction is kept on this computer, so there is nothing to show.")
+        return
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    for name, *numbers in rows:
+        columns = (f"  {word:>{width}}" for word, width in zip(numbers, others, strict=True))
+        print(f"{name:<{first}}{''.join(columns)}")
+
+
+def _said(entry: dict, key: str) -> str:
+    return _write(entry[key], entry.get("form", "")) if key in entry else ""
+
+
+def _error(entry: dict, key: str) -> float:
+    """Give how far off a guess is: 0 to 2 of numbers, by the larger one; of words 0 or 0.5."""
+    guess, measured = entry.get(key), entry.get("measured")
+    if not (_is_number(guess) and _is_number(measured)):
+        return 0.5 * (str(guess).lower() != str(measured).lower())
+    if _write(guess, entry["form"]) == _write(measured, entry["form"]):
+        return 0.0
+    return min(2.0, abs(guess - measured) / max(abs(guess), abs(measured)))
+
+
+def _plain(value: Any) -> Any:
+    """Give what JSON can hold: a finite number as it is, all else as text."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, int) else float(value)
 
 
 def confirm(yours: Any, wanted: Sequence) -> None:
@@ -82,7 +209,7 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, (tuple, list))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

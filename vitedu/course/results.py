@@ -1,6 +1,7 @@
 """The store of a student's results: one small JSON file that survives a kernel restart.
 
-Role: stores the result of each check and the number of hints taken, and shows them as a table.
+Role: stores the result of each check, the number of hints taken and what was guessed before a
+measurement (see ``course.predictions``), and shows the results as a table.
 Loads neither torch nor numpy. The folder and the lock come from ``vitedu.files``.
 
 Two results of every exercise are kept: the latest and the best. A later failure changes only the
@@ -30,7 +31,10 @@ FIELDS = tuple(
     "status points max_points misconception misconceptions remarks headline seconds time".split()
 )
 
-_pending: dict[Path, list[Callable[[dict], None]]] = {}  # changes that are not written yet
+VERSION = 1
+
+# changes that are not written yet, each with the table that it changes
+_pending: dict[Path, list[tuple[str, Callable[[dict], None]]]] = {}
 _messages: set[str] = set()
 
 
@@ -112,6 +116,17 @@ def forget(exercise: str) -> None:
     _update(lambda entries: entries.pop(exercise, None))
 
 
+def record_prediction(notebook: str, what: str, change: Callable[[dict], None]) -> None:
+    """Change what is kept of a guess, which is {} before; ``course.predictions`` says what it is.
+
+    ``VITEDU_KEEP_PREDICTIONS=0`` keeps none.
+    """
+    if os.environ.get("VITEDU_KEEP_PREDICTIONS") != "0":
+        _update(
+            lambda kept: change(kept.setdefault(notebook, {}).setdefault(what, {})), "predictions"
+        )
+
+
 def load(home: Path | None = None) -> dict[str, dict]:
     """Read what is stored about each exercise.
 
@@ -124,14 +139,24 @@ def load(home: Path | None = None) -> dict[str, dict]:
         ``source`` (the latest text that passed, or the reason why there is none). An exercise for
         which only hints were taken has no status.
     """
-    path = (home or files.data_folder()) / "progress.json"
+    return _load((home or files.data_folder()) / "progress.json", "exercises")
+
+
+def load_predictions() -> dict[str, dict[str, dict]]:
+    """Read the guesses: notebook -> what was asked -> what ``record_prediction`` kept."""
+    return _load(files.data_folder() / "progress.json", "predictions")
+
+
+def _load(path: Path, table: str) -> dict[str, dict]:
+    """Read one table of the file, with the changes that are not written yet."""
     try:
-        entries = _read(path)
+        entries = _read(path)[table]
     except OSError as error:
         _print_once(f"{path} cannot be read ({error.strerror or error}); going on without it.")
         entries = {}
-    for change in _pending.get(path, ()):
-        change(entries)
+    for name, change in _pending.get(path, ()):
+        if name == table:
+            change(entries)
     return entries
 
 
@@ -142,22 +167,23 @@ def _rank(result: dict) -> tuple:
 # --- the file ----------------------------------------------------------------------------------
 
 
-def _update(change: Callable[[dict], None]) -> None:
+def _update(change: Callable[[dict], None], table: str = "exercises") -> None:
     """Read, change and write the file while holding its lock."""
     path = files.data_folder() / "progress.json"
     changes = _pending.setdefault(path, [])
-    changes.append(change)
+    changes.append((table, change))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The file is replaced in one step. The lock keeps two results at once from losing one.
         with files.file_lock(path.with_suffix(".lock"), LOCK_SECONDS):
-            entries = _read(path)
-            for each in changes:
-                each(entries)
-            text = json.dumps({"version": 1, "exercises": entries}, indent=1)
-            files.write_whole(path, text.encode())
+            stored = _read(path)
+            for name, each in changes:
+                each(stored[name])
+            files.write_whole(path, json.dumps({"version": VERSION, **stored}, indent=1).encode())
     except OSError as error:
-        load()  # runs the change, which may return something to its caller (see ``count_hint``)
+        _load(
+            path, table
+        )  # runs the change, which may return something to its caller (see ``count_hint``)
         _print_once(
             f"{path} cannot be written ({error.strerror or error}); results stay in memory until "
             "this kernel ends. Set VITEDU_HOME to a folder of yours to keep them."
@@ -166,15 +192,24 @@ def _update(change: Callable[[dict], None]) -> None:
         changes.clear()
 
 
-def _read(path: Path) -> dict[str, dict]:
-    """Read the file. A damaged one is renamed, with a message, and counts as empty."""
+def _read(path: Path) -> dict[str, dict[str, dict]]:
+    """Read the tables of the file. One that cannot be used is renamed, with a message."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        return {}
+        return {"exercises": {}, "predictions": {}}
+    version = VERSION
     try:
-        entries = json.loads(text)["exercises"]
-        return {name: _validate(entry) for name, entry in entries.items()}
+        found = json.loads(text)
+        if (version := found.get("version", VERSION)) > VERSION:
+            raise ValueError("a newer version")
+        return {
+            "exercises": {name: _validate(entry) for name, entry in found["exercises"].items()},
+            # files before version 0.3 have none
+            "predictions": {
+                name: dict(each) for name, each in found.get("predictions", {}).items()
+            },
+        }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         number = 1
         while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
@@ -183,8 +218,10 @@ def _read(path: Path) -> dict[str, dict]:
             os.replace(path, aside)
         except OSError:
             aside = path  # the folder is read-only, or another process has just renamed the file
-        _print_once(f"{path} was damaged; it is kept as {aside.name} and a new one begins.")
-        return {}
+        is_newer = isinstance(version, int) and version > VERSION
+        what = "was written by a newer vitedu" if is_newer else "was damaged"
+        _print_once(f"{path} {what}; it is kept as {aside.name} and a new one begins.")
+        return {"exercises": {}, "predictions": {}}
 
 
 def _validate(entry: dict) -> dict:
