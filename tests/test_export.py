@@ -188,6 +188,74 @@ def test_zeros_in_place_of_a_part_change_the_logits(solved, name):
         assert not torch.allclose(model(images), before)
 
 
+DEED = """
+import contextlib, io, torch
+def deed(module):
+    torch.manual_seed(0)
+    model = module.VisionTransformer(module.ViTConfig(depth=1, embed_dim=12))
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    images, labels = torch.randint(256, (20, 3, 32, 32)).byte(), torch.arange(20) % 2
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        module.train_and_measure(model, images, labels, 2)
+    return said.getvalue(), [parameter.tolist() for parameter in model.parameters()]
+"""
+
+
+def zeros_like(result):
+    """Give the same shape of result with zeros in it."""
+    if isinstance(result, dict):
+        return {k: v if k == "params" else zeros_like(v) for k, v in result.items()}
+    if isinstance(result, list | tuple):
+        return type(result)(map(zeros_like, result))
+    return result * 0
+
+
+@pytest.mark.parametrize("name", parts.PARTS)
+def test_a_part_that_passed_alone_is_called(name):
+    """Nineteen parts come from the package, and zeros in the twentieth change a run."""
+    made = parts.make_parts({name: {name: parts.reference_part(name)}}, {})
+    text = parts.assemble(made)
+    assert text.count(" is still open\n") == 19
+    scope = {}
+    exec(DEED, scope)
+    before = scope["deed"](module_of(text))
+    module = module_of(text)
+    part = getattr(module, name)
+    whole = getattr(part, "forward", part)
+    setattr(
+        part if isinstance(part, type) else module,
+        "forward" if isinstance(part, type) else name,
+        lambda *arguments, **options: zeros_like(whole(*arguments, **options)),
+    )
+    assert scope["deed"](module) != before
+
+
+def test_file_holds_no_text_of_an_open_exercise(folder):
+    """Of each reference its longest line is looked for; --complete has them all, marked."""
+    text = write(folder, SOLVED, "gelu")
+    complete = export_model(complete=True)
+    assert complete.name == "my_vit_complete.py" and "vitedu has" not in complete.read_text("utf-8")
+    for name in parts.PARTS.keys() - {"gelu"}:
+        body = parts.reference_part(name).split('"""')[-1]
+        longest = max(body.splitlines(), key=len)
+        assert longest not in text and longest in complete.read_text("utf-8"), name
+    assert "it also needs vitedu" in text
+    assert largest_error(module_of(complete.read_text("utf-8")), ViTConfig(depth=1)) < 1e-5
+
+
+def test_check_of_the_file_says_whose_each_part_is(folder, capsys):
+    """Only what the student wrote is judged."""
+    write(folder, SOLVED, "gelu")
+    capsys.readouterr()
+    assert main(["check", "my_vit.py", "--json"]) == 1
+    rows = {row["exercise"]: row for row in json.loads(capsys.readouterr().out)}
+    assert len(rows) == 20 and rows["gelu"]["whose"] == "yours"
+    assert rows["gelu"]["status"] == "passed"
+    del rows["gelu"]
+    assert {(row["whose"], row["status"]) for row in rows.values()} == {("open", "not_attempted")}
+
+
 def test_file_runs_alone_and_trains_and_names(solved, tmp_path):
     """With every library but torch and Pillow away: --test, one epoch on a folder, a photograph."""
     from PIL import Image
@@ -285,7 +353,9 @@ def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
     return e / e.sum(dim, keepdim=True)
 '''
     text = write(folder, stub + ATTENTION, "softmax", "scaled_dot_product_attention")
-    assert mark(text, "2.1") == "yours" and mark(text, "3.2") == "the reference's: still open"
+    assert mark(text, "2.1") == "yours"
+    assert "\nfrom vitedu.encoder import gelu  # 3.2 is still open\n" in text
+    assert 'EncoderBlock = course_part("EncoderBlock", globals())  # 3.4 is still open' in text
     assert 'along ``dim``."""\n    e = ' in text and "größer" in text
     assert largest_error(module_of(text), PRESETS["vit_pico_patch4_32"]) < 1e-5
     assert "my_vit.py: 1 of its 20 parts are yours." in capsys.readouterr().out
@@ -522,7 +592,7 @@ def test_a_store_of_the_version_before_or_a_damaged_one_keeps_the_reference(fold
         assert mark(export_model().read_text("utf-8"), "3.2") == missing
     stored["exercises"]["gelu"]["source"] = {"statements": {"gelu": 3}}
     store.write_text(json.dumps(stored), "utf-8")
-    assert mark(export_model().read_text("utf-8"), "3.2") == "the reference's: still open"
+    assert "gelu  # 3.2 is still open\n" in export_model().read_text("utf-8")
     assert "progress.json was damaged; it is kept as" in capsys.readouterr().err
 
 
@@ -591,7 +661,7 @@ def test_setting_keeps_nothing_and_reset_forgets(folder, monkeypatch):
     assert statements == {"gelu": SOLVED.rstrip()}
     vitedu.reset("gelu")
     assert "gelu" not in results.load()
-    assert mark(export_model().read_text("utf-8"), "3.2") == "the reference's: still open"
+    assert "gelu  # 3.2 is still open\n" in export_model().read_text("utf-8")
     monkeypatch.setenv("VITEDU_KEEP_SOURCES", "0")
     (folder / "my_vit.py").unlink()
     assert check(own(folder, SOLVED).gelu).passed

@@ -47,10 +47,12 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("exercise", help="its id, such as patchify")
     new = commands.add("progress", show_progress, "show what is done and what is left")
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
-    text = "write your model as one file: your parts that passed, and the reference's others"
+    text = "write your model as one file: your parts that passed; the course has the others"
     new = commands.add("export", export, text)
     new.add_argument("file", nargs="?", type=Path, help="default: my_vit.py where it stands")
     add_flag(new, "--force", "write over a file that was edited")
+    text = "with the text of the references, so that it runs without vitedu (my_vit_complete.py)"
+    add_flag(new, "--complete", text)
     text = "say what is installed, what will be used and what to mend"
     new = commands.add("doctor", run_doctor, text)
     text = "instead: try what a class will do on this machine, in ten minutes at most"
@@ -160,7 +162,7 @@ def export(args) -> None:
     """Write the student's model."""
     from vitedu.exporting.export import export_model
 
-    export_model(args.file, force=args.force)
+    export_model(args.file, force=args.force, complete=args.complete)
 
 
 def run_doctor(args) -> int:

@@ -28,6 +28,7 @@ from vitedu.course.parsing import parse
 from vitedu.course.references import defined_names
 from vitedu.course.sheet import draw_sheet
 from vitedu.exercises import BY_ID, EXERCISES, in_file
+from vitedu.exporting.importing import YOURS, find_owners
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,11 @@ def check_file(path: Path, *, seconds: float = 600) -> CheckedFile:
     if is_python and (error := _read_error(notebook.cells[0])):
         late = f"it runs for more than {seconds:g} seconds"
         raise ValueError(f"{path} cannot be run: {error.replace('KeyboardInterrupt:', late)}")
+    owners = find_owners(path.read_text("utf-8")) if is_python else {}
     chosen = [BY_ID[name] for name in stubs] if is_python else in_file(files.pop())
+    if owners:  # in the order of the course
+        ids = stubs.keys() | owners.keys()
+        chosen = [exercise for exercise in EXERCISES if exercise.id in ids]
     lines, rows = [], []
     for exercise in chosen:
         entry = run.entries.get(exercise.id, {})
@@ -203,14 +208,19 @@ def check_file(path: Path, *, seconds: float = 600) -> CheckedFile:
             "mistakes": entry.get("misconceptions") or [],
             "seconds": entry.get("seconds") or 0.0,
         }
+        owner = owners.get(exercise.id, YOURS)
+        if is_python:
+            row |= {"whose": owner}
+        if owner != YOURS:
+            row |= {"status": "not_attempted", "points": 0, "remarks": [], "mistakes": []}
         rows.append(row)
-        status = row["status"].replace("_", " ")
+        status = row["status"].replace("_", " ") if owner == YOURS else owner
         lines.append(
             f"{exercise.number:<5}{exercise.id:<31}{row['points']:>5g}/{exercise.points}  {status}"
         )
         if status == "passed":
             lines += [f"       remark: {r['part']}: {r['message']}" for r in row["remarks"]]
-        elif exercise.id in stubs and status != "not attempted":
+        elif exercise.id in stubs and row["status"] != "not_attempted":
             lines += [f"       {line}" for line in _read_printed(notebook, stubs[exercise.id])]
     if run.problem:
         lines.append(f"stopped early: {run.problem}")

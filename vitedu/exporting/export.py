@@ -37,12 +37,16 @@ _accepted: dict[tuple[Path, str], Any] = {}  # (folder of results, id) -> the an
 _told: set[str] = set()
 
 
-def export_model(path: str | Path | None = None, *, force: bool = False) -> Path:
-    """Write the model as one file: your parts that passed, and the reference's in place of others.
+def export_model(
+    path: str | Path | None = None, *, force: bool = False, complete: bool = False
+) -> Path:
+    """Write the model as one file: your parts that passed; the others come from the package.
 
     Args:
         path: default ``my_vit.py`` where it stands already, or in this folder.
         force: write over a file that somebody edited, or that is another one.
+        complete: with the text of the references, marked, so that the file runs without vitedu;
+            the default path is then ``my_vit_complete.py`` in this folder.
 
     Returns:
         The path of the file.
@@ -52,17 +56,18 @@ def export_model(path: str | Path | None = None, *, force: bool = False) -> Path
         FileExistsError: somebody edited the file, or wrote it.
         OSError: it cannot be written.
     """
-    place = find_file() if path is None else Path(path)
+    name = "my_vit_complete.py" if complete else "my_vit.py"
+    place = Path(path or (name if complete else find_file()))
     if place.is_dir():
-        place /= "my_vit.py"
+        place /= name
     if _is_edited(place) and not force:
         raise FileExistsError(
             f"{place} holds what vitedu did not write; name another file, or write over it with "
             "--force (export_model(force=True) in Python)."
         )
     with file_lock(data_folder() / "my_vit.lock", 5.0):
-        parts = _write(place)
-    if path is None:
+        parts = _write(place, complete)
+    if path is None and not complete:
         remember(place)
     print(f"{place}: {_count(parts)}")
     return place
@@ -145,7 +150,7 @@ def _write_anew() -> dict[str, Part]:
     return parts
 
 
-def _write(place: Path) -> dict[str, Part]:
+def _write(place: Path, complete: bool = False) -> dict[str, Part]:
     """Write what is stored as one file that works, with true marks and a seal.
 
     Raises:
@@ -173,7 +178,7 @@ def _write(place: Path) -> dict[str, Part]:
         parts[name].notes.insert(0, SLOW)
     for name, why in find_idle(parts).items():
         parts[name].notes.append(f"not called: {why}")
-    text = assemble(parts)
+    text = assemble(parts, complete=complete)
     content = f"{text}{SEAL}{_digest(text)}\n".encode()
     try:
         if not place.exists() or place.read_bytes() != content:

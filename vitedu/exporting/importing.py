@@ -20,6 +20,8 @@ from types import ModuleType
 from vitedu.exercises import BY_ID, Exercise
 from vitedu.files import data_folder, write_whole
 
+YOURS, COURSE, OPEN = "yours", "the course's", "open"
+
 
 def find_file() -> Path:
     """Return the path of ``my_vit.py``: in this folder, else where it was last written."""
@@ -59,9 +61,10 @@ def load_file(place: Path, module: ModuleType | None = None) -> ModuleType:
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     module.__file__ = str(place)
     exec(compile(text, name, "exec", dont_inherit=True), vars(module))
-    mine, theirs, slow = (
-        _marked(text, mark) for mark in ("yours", "the reference's", "yours; right, and slow")
-    )
+    owners = find_owners(text)
+    mine = [BY_ID[name] for name, owner in owners.items() if owner == YOURS]
+    theirs = [BY_ID[name] for name, owner in owners.items() if owner != YOURS]
+    slow = _marked(text, "yours; right, and slow")
     file = "my_vit.py, which is not there yet" if is_missing else place
     line = f"{file}: {len(mine)} of its {len(mine + theirs)} parts are yours"
     line += f" ({_numbers(mine)})" if mine and theirs else ""
@@ -84,6 +87,22 @@ def _marked(text: str, mark: str) -> list[Exercise]:
         names = [n for n in re.findall(r"(?m)^(?:def|class) (\w+)", body) if n in BY_ID]
         found += [BY_ID[name] for name in names[-1:] if words.startswith(mark)]
     return found
+
+
+def find_owners(text: str) -> dict[str, str]:
+    """Say whose each part of a file such as ``my_vit.py`` is: ``YOURS``, ``COURSE`` or ``OPEN``.
+
+    Files of version 0.2 hold the text of the references, below a mark.
+    """
+    lines = r"(?m)^(?:from vitedu\.\w+ import (\w+)|(\w+) = course_part\(.*?\))(.*)$"
+    owners = {
+        name: OPEN if OPEN in comment else COURSE
+        for *names, comment in re.findall(lines, text)
+        if (name := "".join(names)) in BY_ID
+    }
+    for mark, owner in (("yours", YOURS), ("the ref", COURSE), ("the reference's: still", OPEN)):
+        owners |= {exercise.id: owner for exercise in _marked(text, mark)}
+    return {name: owners[name] for name in BY_ID if name in owners}
 
 
 def _numbers(exercises: list[Exercise]) -> str:

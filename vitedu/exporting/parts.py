@@ -1,18 +1,23 @@
 """Put the statements of the parts into one file; a text is read here and never run.
 
-Role: ``make_parts``, ``assemble``. Not here: where the texts come from (``source``), whether the
-file works (``trial``). ``my_vit.txt`` has a place for each part (``#: patchify``), with the
-reference's text where that is not the package's, and things that only some parts need (``#?``).
+Role: ``make_parts``, ``assemble``, and ``course_part``, which the file calls for a part that is not
+the student's. Not here: where the texts come from (``source``), whether the file works (``trial``).
+``my_vit.txt`` has a place for each part (``#: patchify``), with the reference's text where that is
+not the package's, and things that only some parts need (``#?``).
 """
 
+import __future__
+
 import ast
+import linecache
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vitedu.course.parsing import global_names, parse
 from vitedu.course.references import defined_names, reference_source
@@ -25,6 +30,9 @@ TORCH = {
     r"\b(torch\.)?nn\.GELU\b(?!\([^)]*approximate)": ("GELU", "gelu"),
     r"\b(F|(torch\.)?nn\.functional)\.gelu\b(?!\([^)]*approximate)": ("gelu", "gelu"),
 }
+# what the template defines -> the part that it calls
+BEHIND = {"LayerNorm": "layer_norm", "GELU": "gelu", "BlockWithoutBias": "EncoderBlock"}
+OPEN = "still open"
 
 
 class ExportError(ValueError):
@@ -54,6 +62,23 @@ class Part:
             self.statements[name] = text
 
     @property
+    def line(self) -> str:
+        """What stands in the file for a part that is not the student's: no text of a reference."""
+        name = self.exercise.id
+        if _calls_parts(name):
+            return f'{name} = course_part("{name}", globals())'
+        return f"from {self.exercise.module} import {name}"
+
+    def written(self, complete: bool, placed: Container[str]) -> str:
+        """Write the part with its mark, without the names that stand in the file already."""
+        if self.is_yours or complete:
+            code = {n: t for n, t in self.statements.items() if not _is_import(t)}
+            return f"{self.mark}\n{_join(t for n, t in code.items() if n not in placed)}"
+        if self.notes[0] == OPEN:
+            return f"{self.line}  # {self.exercise.number} is {OPEN}"
+        return f"{self.mark}\n{self.line}"
+
+    @property
     def mark(self) -> str:
         """The comment above it."""
         owner, stop = ("yours", ";") if self.is_yours else ("the reference's", ":")
@@ -79,7 +104,7 @@ def make_parts(
         if name in answers and name not in reasons:
             parts[name] = Part(exercise, dict(answers[name]), True)
         else:
-            why = f"yours passed, but {reasons[name]}" if name in reasons else "still open"
+            why = f"yours passed, but {reasons[name]}" if name in reasons else OPEN
             parts[name] = Part(exercise, {name: reference_part(name)}, notes=[why])
     known = {each: ("", text) for each, text in names_of_template().items()}
     for name, part in parts.items():
@@ -102,11 +127,47 @@ def make_parts(
     return parts
 
 
-def assemble(parts: Mapping[str, Part], after_each: str = "") -> str:
-    """Write the file; for a trial with a statement after each part, where ``{0}`` is its name."""
+def course_part(name: str, namespace: dict) -> Any:
+    """Build a part as the course has it, out of the parts that a file defines.
+
+    An ``EncoderBlock`` of the package would call the package's attention; this one calls the
+    attention of the file.
+
+    Args:
+        name: id of the exercise.
+        namespace: ``globals()`` of the file; the part's text runs in it.
+
+    Example:
+        >>> def softmax(x):
+        ...     return 0 * x
+        >>> namespace = {"softmax": softmax, "math": __import__("math")}
+        >>> import torch
+        >>> vectors = torch.ones(1, 4, 8)  # queries, keys and values
+        >>> attend = course_part("scaled_dot_product_attention", namespace)
+        >>> attend(vectors, vectors, vectors)[0].abs().max().item()
+        0.0
+    """
+    text, file = _course_text(name), f"<{name}, as the course has it>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    flags = __future__.annotations.compiler_flag
+    exec(compile(text, file, "exec", flags, dont_inherit=True), namespace)
+    return namespace[name]
+
+
+def assemble(parts: Mapping[str, Part], after_each: str = "", *, complete: bool = False) -> str:
+    """Write the file.
+
+    Args:
+        parts: of the file, by id.
+        after_each: for a trial, a statement after each part, where ``{0}`` is its name.
+        complete: with the text of the references in place of lines that take them from the package.
+    """
     head, *places = re.split(r"^#: (\w+)\n", _template(), flags=re.M)
-    statements = {name: text for part in parts.values() for name, text in part.statements.items()}
-    imports = {t for n, t in statements.items() if _is_import(t) and n not in names_of_template()}
+    texts = {name: text for part in parts.values() for name, text in part.statements.items()}
+    imports = {t for n, t in texts.items() if _is_import(t) and n not in names_of_template()}
+    taken = {n for n, part in parts.items() if not (part.is_yours or complete)}
+    if any(_calls_parts(name) for name in taken):
+        imports.add("from vitedu.exporting.parts import course_part")
     out, libraries = [], {"torch"}
     placed: set[str] = set()
     for name, after in zip(places[::2], places[1::2], strict=True):
@@ -114,19 +175,26 @@ def assemble(parts: Mapping[str, Part], after_each: str = "") -> str:
         if name == "imports":
             body, libraries = _sort_imports([*body.split("\n"), *imports])
         else:
-            code = {n: t for n, t in parts[name].statements.items() if not _is_import(t)}
-            body = f"{parts[name].mark}\n{_join(t for n, t in code.items() if n not in placed)}"
-            body += after_each.format(name)
-            placed |= code.keys()
+            body = parts[name].written(complete, placed) + after_each.format(name)
+            placed |= parts[name].statements.keys()
         out.append(f"{body}\n\n\n{rest.lstrip()}")
     text = "".join(out)
     for block, name, code in re.findall(r"(#\? (\w+)\n(.*?\n\n\n))", text, flags=re.S):
-        is_used = any(name in _names_in(each) for each in statements.values())
+        is_used = any(
+            name in _names_in(each)
+            for part in parts.values()
+            if part.exercise.id not in taken or _calls_parts(part.exercise.id)
+            for each in part.statements.values()
+        )
         text = text.replace(block, code if is_used else "")
     count = sum(part.is_yours for part in parts.values())
     is_all = count == len(parts)
     share = f"all {count} of its parts" if is_all else f"{count} of its {len(parts)} parts"
-    return head.format(share=share, libraries=", ".join(sorted(libraries))) + text
+    libraries -= {"vitedu"}
+    until = "\nUntil every part is yours it also needs vitedu, which has the open ones." * bool(
+        taken
+    )
+    return head.format(share=share, libraries=", ".join(sorted(libraries)), until=until) + text
 
 
 def _sort_imports(lines: list[str]) -> tuple[str, set[str]]:
@@ -180,6 +248,18 @@ def reference_part(name: str) -> str:
 @cache
 def _names_in(statement: str) -> set[str]:
     return global_names(statement)[0]
+
+
+@cache
+def _calls_parts(name: str) -> bool:
+    """Tell whether the course's text of a part calls other parts."""
+    return bool(_names_in(_course_text(name)) & ({*PARTS, *BEHIND} - {name}))
+
+
+@cache
+def _course_text(name: str) -> str:
+    """Give the course's text of a part, with the file's own layers in place of torch's."""
+    return Part(PARTS[name], {name: reference_part(name)}).statements[name]
 
 
 def _is_import(text: str) -> bool:
