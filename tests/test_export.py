@@ -24,6 +24,8 @@ from vitedu.__main__ import main
 from vitedu.course import results
 from vitedu.course.references import defined_names, reference_source
 from vitedu.data import cifar10
+from vitedu.data.image_folder import read_photo, to_square
+from vitedu.data.photograph import square_photograph
 from vitedu.exercises import BY_ID
 from vitedu.exporting import export, importing, parts, trial
 from vitedu.exporting.export import _is_in_file, export_model
@@ -31,6 +33,7 @@ from vitedu.exporting.source import Unreadable, collect
 from vitedu.fitting.checkpoints import save_checkpoint
 from vitedu.pretrained import reading
 from vitedu.pretrained.loading import load_pretrained
+from vitedu.pretrained.published import preprocessing
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
 
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
@@ -286,6 +289,30 @@ def test_file_runs_alone_and_trains_and_names(solved, tmp_path):
     assert not done.returncode and "epoch 3: loss" in done.stdout, done.stderr
     done = run("light.jpg")
     assert done.stdout.splitlines()[0].endswith("light"), done.stderr
+
+
+def test_one_photograph_has_one_answer_in_four_ways(solved, tmp_path):
+    """Of the package, of predict, of published weights and of the student's file."""
+    from PIL import Image
+
+    large = Image.fromarray(square_photograph("chelsea", 224).transpose(1, 2, 0)).resize(
+        (1500, 1200)
+    )
+    large.save(path := tmp_path / "cat.jpg", quality=95)
+    name = f"vit_pico_patch4_32{reading.SHIPPED}"
+    model, about = module_of(solved[1]).load_model(reading.FOLDER / name)
+    mine = module_of(solved[1])
+    ways = [
+        torch.tensor(square_photograph(path, 32)),
+        torch.tensor(read_photo(path, lambda photo: to_square(photo, 32))).permute(2, 0, 1),
+        mine.read_photo(path, 32),
+    ]
+    images = [mine.normalise_pixels(each, **statistics(about)) for each in ways]
+    with Image.open(path) as photo:
+        images.append(preprocessing(name)(photo))
+    with torch.no_grad():
+        logits = [model(image[None]) for image in images]
+    assert all((each - logits[0]).abs().max() < 1e-4 for each in logits)
 
 
 def statistics(about):

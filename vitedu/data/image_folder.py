@@ -179,7 +179,8 @@ def _common_size(paths: list[str]) -> int | None:
 def to_square(image, image_size: int) -> np.ndarray:
     """Give an opened PIL image (S, S, 3) uint8: upright, white where transparent, cropped."""
     size = (image_size, image_size)
-    image.draft("RGB", size)  # lets JPEG decode large pictures small
+    # lets JPEG decode large pictures smaller; at less than eight times the side more names change
+    image.draft("RGB", (8 * image_size, 8 * image_size))
     return np.asarray(ImageOps.fit(upright_rgb(image), size, Image.Resampling.BICUBIC))
 
 

@@ -61,10 +61,11 @@ class Preprocessing:
     std: tuple[float, ...]  # (3,) then divided by
     class_names: tuple[str, ...] | None  # in the order of the logits; None where none are published
     transform: Callable  # a PIL image -> (3, S, S) float32
+    is_shipped: bool = False  # its transform makes a picture upright, as the file is decoded
 
     def __call__(self, image) -> torch.Tensor:
         """Make a PIL image, upright and in RGB, a tensor (3, S, S)."""
-        return self.transform(upright_rgb(image))
+        return self.transform(image if self.is_shipped else upright_rgb(image))
 
 
 def preprocessing(name: str, *, image_size: int | None = None) -> Preprocessing:
@@ -88,7 +89,7 @@ def preprocessing(name: str, *, image_size: int | None = None) -> Preprocessing:
         def prepare(image):
             return normalize(torch.tensor(to_square(image, side)).permute(2, 0, 1), data)
 
-        return Preprocessing(side, mean, std, names, prepare)
+        return Preprocessing(side, mean, std, names, prepare, is_shipped=True)
     if library_of(name) == "torchvision":
         entry = torchvision_entry(name)
         transform = entry.transforms()
