@@ -88,12 +88,12 @@ def test_show_tiny_cut_numbers_agree_with_patchify():
 
 def test_explorer_of_patches_moves_to_the_patch(image):
     """Frame, enlarged patch, mark and curve belong to patch k."""
-    _, move = explore_patches(image, (16, 8)).draw(8)
-    frame, tile, mark, line = move(6)
-    assert frame.get_xy() == (15.5, 7.5)
-    assert np.allclose(tile.get_array(), image[:, 8:16, 16:24].permute(1, 2, 0))
-    assert list(mark.get_ydata()) == [6, 6]
-    assert np.allclose(line.get_ydata(), patchify(image[None], 8)[0, 6])
+    fig = explore_patches(image, (16, 8)).figure(8, 6)
+    _, close, matrix, values = fig.axes
+    assert fig.picture.patches[0].get_xy() == (0.5, 0.5)
+    assert np.allclose(close.images[0].get_array(), image[:, 8:16, 16:24].permute(1, 2, 0))
+    assert list(matrix.lines[0].get_ydata()) == [6, 6]
+    assert np.allclose(values.lines[0].get_ydata(), patchify(image[None], 8)[0, 6])
 
 
 def test_filters_stand_as_pictures_and_as_rows_of_one_matrix():
