@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from vitedu.patches import patchify, sincos_positions, sincos_positions_2d
+from vitedu.patches import patchify
 from vitedu.plots import patches as plots
 from vitedu.plots.widgets import explore_patches
 
@@ -63,19 +63,6 @@ def test_show_pipeline_has_a_token_for_every_patch_and_the_class(image):
     numbers = [int(text) for text in texts(ax) if text.isdigit()]
     assert numbers == list(range(17))
     assert '"arrow"' in texts(ax)
-
-
-def test_show_similarity_draws_a_map_for_each_position():
-    """Two tables, four positions: two lines of five pictures, one scale, ones on the diagonal."""
-    tables = {"1-D": sincos_positions(64, 32), "2-D": sincos_positions_2d((8, 8), 32)}
-    fig = plots.show_similarity(tables, (8, 8))
-    pictures = [ax.images[0] for ax in fig.axes if ax.images]
-    assert len(pictures) == 2 * 5
-    assert {picture.get_clim() for picture in pictures} == {(-1, 1)}
-    matrix = np.asarray(pictures[0].get_array())
-    np.testing.assert_allclose(np.diag(matrix), 1, atol=1e-6)
-    np.testing.assert_allclose(matrix, matrix.T, atol=1e-6)
-    assert np.asarray(pictures[3].get_array())[3, 4] == pytest.approx(1, abs=1e-6)  # 28 = (3, 4)
 
 
 def test_show_tiny_cut_numbers_agree_with_patchify():

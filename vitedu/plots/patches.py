@@ -202,29 +202,3 @@ def show_filters_as_rows(weight, by_conv, by_matrix, row: int = 0) -> CourseFigu
     both.set(title="the tokens", xlabel="by the convolution", ylabel="by the matrix")
     both.set_aspect("equal", adjustable="datalim")
     return fig
-
-
-@styled
-def show_similarity(tables: dict[str, torch.Tensor], grid_size: tuple[int, int]) -> CourseFigure:
-    """Show how alike the codes of a grid's cells are: a line of pictures for each table of codes.
-
-    First the matrix of all cosines, then for cells 0, 4, 28 and 63 a map of the grid. The scale is
-    the same everywhere: -1 to 1.
-
-    Args:
-        tables: codes (gh*gw, D) under their name.
-        grid_size: (gh, gw).
-    """
-    places = {k: divmod(k, grid_size[1]) for k in (0, 4, 28, 63)}
-    rows = {}
-    for name, codes in tables.items():
-        unit = torch.nn.functional.normalize(codes.float(), dim=1)
-        cosine = unit @ unit.T
-        rows[name] = [cosine, *cosine[list(places)].unflatten(1, grid_size)]
-    titles = [f"with {k} = {place}" for k, place in places.items()]
-    titles.insert(0, f"all {len(cosine)} x {len(cosine)} pairs")
-    fig = show_images(rows, titles=titles, label="cosine", scale=(-1, 1), cmap=ink.DIVERGING)
-    for number, (row, column) in enumerate(places.values(), start=1):
-        for ax in fig.axes[number:-1:5]:  # in each line of pictures
-            ax.plot(column, row, "o", markerfacecolor="none", markeredgecolor="black", markersize=7)
-    return fig

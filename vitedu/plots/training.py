@@ -43,20 +43,6 @@ def show_by_rate(
 
 
 @styled
-def show_views(original, views, titles: Sequence[str] | None = None) -> Figure:
-    """Draw an image and the views that augmentation made of it.
-
-    Args:
-        original: (C, H, W), uint8 or floats in [0, 1].
-        views: (n, C, H, W), of the same kind.
-        titles: n words below the views; by default they are counted.
-    """
-    words = ["the image", *(titles or [f"view {i + 1}" for i in range(len(views))])]
-    across = len(words) // 2 + 1
-    return charts.show_images({"": [original, *views]}, words={"": words}, across=across)
-
-
-@styled
 def show_curves(
     column: Callable[[str], Sequence[float]],
     *,
@@ -201,18 +187,6 @@ def _draw_wall(ax, images, truth: Sequence[str | None], answers: Sequence[str]) 
     rows = -(-len(images) // columns)
     ax.set(xlim=(-0.1, columns * width), ylim=(rows * height, -0.1), aspect="equal")
     ax.axis("off")
-
-
-@styled
-def show_horizons(accuracies: Mapping[str, float], horizons: Mapping[str, float]) -> Figure:
-    """Draw accuracies among those that they can be compared with, as bars, the lowest on top.
-
-    Args:
-        accuracies: name -> in [0, 1], such as the run that just ended, and what was guessed.
-        horizons: the same for what others reach.
-    """
-    both = sorted({**horizons, **accuracies}.items(), key=lambda pair: pair[1])
-    return charts.show_bars(dict(both), "accuracy (%)", yours=accuracies)
 
 
 @styled
