@@ -29,7 +29,7 @@ def test_a_photograph_that_cannot_be_cut_is_refused(image):
     """The message names the sides: they hold no whole patches, or are not equal."""
     with pytest.raises(ValueError, match="patch_size=8, H=30, W=32"):
         plots.show_patches(image[:, :30], 8)
-    with pytest.raises(ValueError, match=r"square \(got H, W = \(16, 32\)"):
+    with pytest.raises(ValueError, match=r"square \(got H=16, W=32\)"):
         plots.show_wrong_orders(image[:, :16], 8)
 
 

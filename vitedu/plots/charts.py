@@ -37,9 +37,13 @@ def look_of(name: str, number: int) -> tuple[str, str, str]:
     return colour, MARKS[number % len(MARKS)], LINES[number % len(LINES)]
 
 
-def seeds_of(measured: Measured, scale: float = 1) -> np.ndarray:
-    """Give a measurement as an array of its seeds, one for a number."""
-    return scale * np.atleast_1d(np.asarray(measured, dtype=float))
+def seeds_of(name: str, measured: Measured, scale: float = 1) -> np.ndarray:
+    """Give a measurement as an array of its seeds, one for a number; none is a ValueError."""
+    seeds = scale * np.atleast_1d(np.asarray(measured, dtype=float))
+    if not seeds.size:
+        remedy = "give a number, or one for each seed, or leave it out"
+        raise ValueError(f"{name!r} has no seed (got 0 numbers); {remedy}.")
+    return seeds
 
 
 @styled
@@ -76,7 +80,9 @@ def show_bars(
     fig, ax = panel(WIDTH, 1.2 + (0.14 + 0.22 * (1 if dots else bars)) * len(table))
     most = 0.0
     for y, (row_name, row) in enumerate(table.items()):
-        means = {name: seeds_of(value, scale).mean() for name, value in row.items()}
+        means = {
+            name: seeds_of(name or row_name, value, scale).mean() for name, value in row.items()
+        }
         if dots and len(means) > 1:
             ax.plot(list(means.values()), [y] * len(means), color=ink.LIGHT, linewidth=4, zorder=0)
         for name, mean in means.items():
@@ -84,7 +90,7 @@ def show_bars(
             colour, mark, _ = look_of(name, number)
             colour = ink.ORANGE if row_name in yours else colour
             place = y if dots else y + (number + 0.5) * thick - size / 2
-            seeds = seeds_of(row[name], scale)
+            seeds = seeds_of(name, row[name], scale)
             most = max(most, seeds.max())
             if dots:
                 ax.plot(mean, place, mark, color=colour, markersize=7)
@@ -154,7 +160,7 @@ def show_curves(
     for number, (ax, (title, lines)) in enumerate(zip(axes.flat, panels.items(), strict=True)):
         for name, points in lines.items():
             colour, mark, line = look_of(name, names.index(name))
-            seeds = [seeds_of(point, scale) for point in points]
+            seeds = [seeds_of(name, point, scale) for point in points]
             places = list(range(len(seeds)) if x is None else x)[: len(seeds)]
             there = [k for k, each in enumerate(seeds) if not np.isnan(each).all()]
             places, seeds = [places[k] for k in there], [seeds[k] for k in there]

@@ -34,12 +34,12 @@ class ExplorerFigure(CourseFigure):
 
     def __init__(self, grid_size: tuple[int, int]):
         super().__init__(figsize=(WIDTH, HEIGHT))
-        self.followers: list[tuple[Artist, dict[str, Sequence]]] = []
+        self.followers: list[tuple[Artist, dict[str, Any]]] = []
         self.picture = self.add_axes(PICTURE)
         hide_ticks(self.picture)
         self.frame_in(self.picture, grid_size)
 
-    def follow(self, artist: Artist, **values: Sequence) -> None:
+    def follow(self, artist: Artist, **values: Any) -> None:
         """Let an artist follow the click: name of a property -> its value for each cell."""
         self.followers.append((artist, values))
 

@@ -8,7 +8,15 @@ import torch
 
 from vitedu.plots import ink
 from vitedu.plots.charts import show_images
-from vitedu.plots.parts import colour_cells, draw_box, draw_image, draw_lines, frame, write
+from vitedu.plots.parts import (
+    check_square,
+    colour_cells,
+    draw_box,
+    draw_image,
+    draw_lines,
+    frame,
+    write,
+)
 from vitedu.plots.style import WIDTH, CourseFigure, figure, panel, styled, to_picture
 
 
@@ -47,10 +55,11 @@ def show_pipeline(image: torch.Tensor, patch_size: int, class_name: str) -> Cour
     """Draw the Vision Transformer in one picture, from pixels at the bottom to a class at the top.
 
     Args:
-        image: (3, H, W), with at most 16 patches of this size.
+        image: (3, H, H), with at most 16 patches of this size.
         patch_size: P, in pixels.
         class_name: what the image shows, written at the end of the pipeline.
     """
+    check_square(image)
     tiles = cut(torch.as_tensor(image), patch_size).flatten(0, 1)  # (N, C, P, P)
     fig, ax = panel(WIDTH, 5.4)
     # tokens and patches share these columns, apart from the class token's at the left
@@ -158,9 +167,8 @@ def show_wrong_orders(image: torch.Tensor, patch_size: int) -> CourseFigure:
 
     Each wrong cut has the right shape and holds every value once. The image must be square.
     """
+    check_square(image)
     tiles = cut(image, patch_size)  # (gh, gw, C, P, P)
-    if len(tiles) != tiles.shape[1]:
-        raise ValueError(f"the image must be square (got H, W = {tuple(image.shape[1:])})")
     orders = {
         "the image": tiles,
         "A": image.reshape(tiles.shape),

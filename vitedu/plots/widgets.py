@@ -3,7 +3,7 @@
 Role: arrays in, an ``Explorer`` out; a figure that moves, and a sentence for each of its places.
 Not here: clicking, sliders and pages (``vitedu.plots.explorer``), and any measuring.
 
-Legend: an image is (C, H, W), uint8 or floats in [0, 1]; a grid of patches has grid_size (gh, gw),
+Legend: an image is (C, H, H), uint8 or floats in [0, 1]; a grid of patches has grid_size (gh, gw),
 N = gh*gw of them.
 """
 
@@ -16,7 +16,7 @@ from matplotlib.colors import ListedColormap, LogNorm
 
 from vitedu.plots import ink
 from vitedu.plots.explorer import HEIGHT, PICTURE, Explorer, ExplorerFigure
-from vitedu.plots.parts import draw_image, draw_map, uniform_bar, write_cells
+from vitedu.plots.parts import check_square, draw_image, draw_map, uniform_bar, write_cells
 from vitedu.plots.patches import cut, draw_grid
 from vitedu.plots.style import WIDTH, to_picture
 
@@ -29,19 +29,9 @@ def position(k: int, columns: int) -> str:
     return f"row {k // columns}, column {k % columns}"
 
 
-def image_to_click(fig: ExplorerFigure, image, title: str = "click a patch") -> None:
-    """Draw a square image where it is clicked."""
-    _, H, W = image.shape
-    if H != W:
-        remedy = "cut a square out of it: square_photograph(image, 224)"
-        raise ValueError(f"an image to click into must be square (got H={H}, W={W}); {remedy}")
-    draw_image(fig.picture, image, title)
-
-
 def table_to_click(fig: ExplorerFigure, values, words, title: str, high: float) -> None:
     """Draw a table where it is clicked, its colours from 0 to ``high``, and words in its cells."""
-    look = {"cmap": ink.SEQUENTIAL, "vmin": 0, "vmax": high, "edgecolors": "white"}
-    fig.picture.pcolormesh(values, **look)
+    fig.picture.pcolormesh(values, cmap=ink.SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
     fig.picture.invert_yaxis()
     fig.picture.set_title(title)
     write_cells(fig.picture, words, values <= 0.6 * high, corner=0, fontsize=7.5)
@@ -51,9 +41,10 @@ def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explore
     """Show an image, its patches, and the row of the sequence that the clicked patch becomes.
 
     Args:
-        image: (C, H, W); H and W divisible by every size.
+        image: (C, H, H); H divisible by every size.
         patch_sizes: the sizes to choose from, in pixels.
     """
+    check_square(image)
     image = torch.as_tensor(image)
     C, H, W = image.shape
 
@@ -98,7 +89,7 @@ def draw_attention_from(
         titles: of the image, of the map, and of what the map shows.
     """
     relative = (weights * weights.shape[-1]).unflatten(-1, grid_size).numpy(force=True)
-    image_to_click(fig, image, titles[0])
+    draw_image(fig.picture, image, titles[0])
     ax = fig.add_axes((0.47, *PICTURE[1:]))
     look = {"cmap": ink.SEQUENTIAL, "norm": LogNorm(0.1, 30)}
     attention_map = draw_map(ax, np.ones(grid_size), titles[1], **look)
@@ -118,6 +109,7 @@ def explore_attention(
         weights_at: temperature -> weights (N, N), row i is what patch i attends to.
         temperatures: the values to choose from.
     """
+    check_square(image)
     tables = {temperature: weights_at(temperature) for temperature in temperatures}
     titles = "click a query patch", "where it looks", "weight"
 
@@ -143,6 +135,7 @@ def explore_reach(image, tables: dict[str, Any], grid_size: tuple[int, int]) -> 
         image, grid_size: as everywhere here.
         tables: network -> (N, N), row i holds the shares of all places in what moves place i.
     """
+    check_square(image)
     titles = "click a place", "what it depends on", "share"
 
     def draw(fig, name):
@@ -170,6 +163,7 @@ def explore_inside(
         answers: name of the model -> for each picture, block and patch the answer in words.
         grid_size: as everywhere here.
     """
+    check_square(images[0])
     gh, gw = grid_size
     look, first = {"cmap": ink.SEQUENTIAL, "norm": LogNorm(0.1, 10)}, next(iter(answers))
     left, right, gap = 0.405, 0.925, 0.02
@@ -177,7 +171,7 @@ def explore_inside(
     lines = max(1, round(0.4 * gh))  # of paper below each block, as high as cells
 
     def draw(fig, i):
-        image_to_click(fig, images[i])
+        draw_image(fig.picture, images[i], "click a patch")
         for number, (name, tables) in enumerate(weights.items()):
             L, nh, T, _ = tables[i].shape
             # all maps of a model are one picture, because one is drawn faster than many
@@ -260,7 +254,7 @@ def explore_neighbours(
     mosaic = images.unflatten(0, (n, n)).permute(2, 0, 3, 1, 4).flatten(3, 4).flatten(1, 2)
 
     def draw(fig, kind):
-        image_to_click(fig, mosaic, "click an image")
+        draw_image(fig.picture, mosaic, "click an image")
         fig.text(0.7, 0.93, f"nearest by {kind}", ha="center", fontsize=10)
         across = tables[kind].shape[1] // 2
         width = 0.56 / across
@@ -289,7 +283,7 @@ def draw_similarity(
         fig, image, grid_size: as everywhere here.
         tables: name -> (N, N) cosines.
     """
-    image_to_click(fig, image)
+    draw_image(fig.picture, image, "click a patch")
     side = min(0.5 / len(tables), 0.3)
     height = side * WIDTH / HEIGHT
     start = 0.41 + (0.5 - side * len(tables)) / 2
@@ -314,6 +308,7 @@ def explore_similarity(
         tables: for each picture, name of the model -> (N, N) cosines between its patches.
         grid_size: as everywhere here.
     """
+    check_square(images[0])
 
     def draw(fig, i):
         draw_similarity(fig, images[i], tables[i], grid_size)
@@ -334,6 +329,7 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
         image, grid_size: as everywhere here.
         tables: name of the way -> (N, N) cosines between the positions of all patches.
     """
+    check_square(image)
 
     def draw(fig, name):
         draw_similarity(fig, image, {name: tables[name]}, grid_size)
