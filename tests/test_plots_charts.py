@@ -105,6 +105,19 @@ def test_images_and_maps_stand_in_rows_on_one_scale():
     assert fig.axes[-1].get_ylabel() == "weight" and not fig.axes[2].images
 
 
+def test_curves_of_places_draw_every_seed_and_join_the_means():
+    """The line of an arm runs through the means, and each seed is a dot at its rate."""
+    runs = {"with": {0.01: [1.0, 3.0], 0.001: [0.5, 0.7]}, "without": {0.01: [4.0]}}
+    more = {"level": ("chance", 2.3), "log": "x", "marks": {"here": 0.005}}
+    ax = show_curves(runs, xlabel="rate", ylabel="loss", **more).axes[0]
+    lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+    assert lines["with"] == [[0.001, pytest.approx(0.6)], [0.01, 2.0]]
+    assert lines["without"] == [[0.01, 4.0]]  # a rate that it lacks is left out
+    assert [[0.01, 1.0], [0.01, 3.0]] in lines.values()
+    assert "chance: 2.3" in lines and ax.get_xscale() == "log"
+    assert ax.lines[-1].get_xdata() == [0.005, 0.005] and ax.texts[0].get_text() == " here"
+
+
 WIDE = np.zeros((3, 16, 32))
 
 

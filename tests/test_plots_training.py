@@ -17,17 +17,6 @@ def rng():
     return np.random.default_rng(0)
 
 
-def test_by_rate_draws_every_seed_and_joins_the_means():
-    """The line of an arm runs through the means, and each seed is a dot at its rate."""
-    runs = {"with": {0.01: [1.0, 3.0], 0.001: [0.5, 0.7]}, "without": {0.01: [4.0]}}
-    ax = plots.show_by_rate(runs, "loss", line=("chance", 2.3)).axes[0]
-    lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
-    assert lines["with"] == [[0.001, pytest.approx(0.6)], [0.01, 2.0]]
-    assert lines["without"] == [[0.01, 4.0]]  # a rate that it lacks is left out
-    assert [[0.01, 1.0], [0.01, 3.0]] in lines.values()
-    assert "chance: 2.3" in lines and ax.get_xscale() == "log"
-
-
 def test_curves_count_epochs_from_one_and_accuracy_in_percent():
     """Epoch 1 is the first point; accuracies are drawn from 0 to 100%."""
     columns = {"train_loss": [2.0, 1.0], "validation_loss": [1.9, 1.2]}

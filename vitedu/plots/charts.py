@@ -131,14 +131,16 @@ def show_curves(
     percent: bool = False,
     log: str = "",
     limits: tuple[float | None, float | None] = (0, None),
+    marks: Mapping[str, float] | None = None,
     height: float = 3.2,
     columns: int = 0,
 ) -> CourseFigure:
     """Draw measurements along an axis, a curve for each name, in one panel or several.
 
     Args:
-        curves: name -> a measurement for each place; or, for several panels side by side, the
-            panel's title -> such a mapping. A curve that ends early has fewer; nan is left out.
+        curves: name -> a measurement for each place, or place -> measurement; or, for several
+            panels side by side, the panel's title -> such a mapping. A curve that ends early has
+            fewer; nan is left out.
         x: the places; by default 0, 1, 2 ...; those are the axis's numbers where they are at
             most ten.
         xlabel: what runs along the axis, with its unit.
@@ -147,19 +149,24 @@ def show_curves(
         percent: whether measurements, in [0, 1], are shown in %.
         log: the logarithmic axes: "x", "y" or "xy".
         limits: of the vertical axis; a logarithmic one has its own.
+        marks: name -> a place, drawn as a vertical line.
         height: of a row of panels in inches.
         columns: panels in a row; by default all.
     """
-    is_one = not all(isinstance(lines, Mapping) for lines in curves.values())
+    is_one = not all(map(_is_panel, curves.values()))
     panels: dict[str, Mapping[str, Any]] = {"": curves} if is_one else dict(curves)
     scale, labels = (100 if percent else 1), [ylabel] if isinstance(ylabel, str) else list(ylabel)
     across = columns or len(panels)
     down = -(-len(panels) // across)
     fig, axes = figure(down, across, size=(WIDTH, down * height))
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    at = [line for lines in panels.values() for line in lines.values() if isinstance(line, Mapping)]
+    x = sorted({place for line in at for place in line}) if at else x
     for number, (ax, (title, lines)) in enumerate(zip(axes.flat, panels.items(), strict=True)):
         for name, points in lines.items():
             colour, mark, line = look_of(name, names.index(name))
+            if isinstance(points, Mapping):
+                points = [points.get(place, np.nan) for place in x or ()]
             seeds = [seeds_of(name, point, scale) for point in points]
             places = list(range(len(seeds)) if x is None else x)[: len(seeds)]
             there = [k for k, each in enumerate(seeds) if not np.isnan(each).all()]
@@ -172,6 +179,9 @@ def show_curves(
         if level:
             words = f"{level[0]}: {level[1]:.0%}" if percent else f"{level[0]}: {level[1]:.3g}"
             ax.axhline(scale * level[1], color=ink.GREY, linestyle=":", label=words)
+        for word, place in (marks or {}).items():
+            ax.axvline(place, color=ink.GREY, linestyle=":")
+            ax.text(place, 0.02, f" {word}", transform=ax.get_xaxis_transform(), fontsize=8)
         ax.set(title=title, xlabel=xlabel, ylabel=labels[number] if number < len(labels) else "")
         ax.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
         if "y" not in log:
@@ -252,6 +262,11 @@ def show_images(
     if label and mappable is not None:
         fig.colorbar(mappable, ax=axes.ravel().tolist(), label=label, shrink=0.8)
     return fig
+
+
+def _is_panel(lines: Any) -> bool:
+    """Say whether these are curves by name, and not the measurements of one curve."""
+    return isinstance(lines, Mapping) and all(isinstance(name, str) for name in lines)
 
 
 def _as_array(picture: Any) -> np.ndarray:

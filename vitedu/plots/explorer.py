@@ -135,14 +135,14 @@ class Explorer:
         setting = widgets.SelectionSlider(
             options=options, value=self.start, description=self.setting_name, style=wide
         )
-        cell = widgets.IntSlider(description=self.cell_name, style=wide)
+        middle = self.cell_at(self.start, 0.5, 0.5)
+        cell = widgets.IntSlider(middle, max=middle, description=self.cell_name, style=wide)
         picture = widgets.Image(format="jpeg", layout=widgets.Layout(width="100%"))
         words, style = widgets.HTML(), widgets.HTML(f"<style>{read_style()}</style>")
         shared = {"layout": widgets.Layout(), "style": widgets.ButtonStyle()}
 
         def button(k: int):
-            tooltip = f"{self.cell_name} {k}"
-            button = widgets.Button(description=str(k), tooltip=tooltip, **shared)
+            button = widgets.Button(description=str(k), tooltip=f"{self.cell_name} {k}", **shared)
             if button.has_trait("tabbable"):
                 button.tabbable = False  # one stop for the keyboard, the slider, not hundreds
             button.on_click(lambda _: setattr(cell, "value", k))
@@ -164,26 +164,23 @@ class Explorer:
 
         def show(change=None):
             picture.value = self.frame(setting.value, cell.value)
-            description = html.escape(self.describe(setting.value, cell.value))
-            words.value = f'<p role="status" aria-live="polite">{description}</p>'
+            said = html.escape(self.describe(setting.value, cell.value))
+            words.value = f'<p role="status" aria-live="polite">{said}</p>'
 
-        def regrid(change=None):
-            rows, columns = self.grid(setting.value)
-            place = 0.5, 0.5
-            if change:  # the same place in the finer or coarser grid
-                old_rows, old_columns = self.grid(change.old)
-                row, column = divmod(cell.value, old_columns)
-                place = (row + 0.5) / old_rows, (column + 0.5) / old_columns
+        def regrid(before):
+            size, (rows, columns) = self.grid(setting.value), self.grid(before)
+            row, column = divmod(cell.value, columns)
             cell.unobserve(show, "value")
-            cell.max = rows * columns - 1
-            cell.value = self.cell_at(setting.value, *place)
+            cell.max = size[0] * size[1] - 1
+            # the same place in the finer or coarser grid
+            cell.value = self.cell_at(setting.value, (row + 0.5) / rows, (column + 0.5) / columns)
             cell.observe(show, "value")
             show()
-            for size, box in layers.items():
-                box.layout.visibility = "visible" if size == (rows, columns) else "hidden"
+            for each, box in layers.items():
+                box.layout.visibility = "visible" if each == size else "hidden"
 
-        setting.observe(regrid, "value")
-        regrid()
+        setting.observe(lambda change: regrid(change.old), "value")
+        regrid(self.start)
         controls = widgets.HBox([setting, cell], layout=widgets.Layout(flex_flow="row wrap"))
         whole = widgets.VBox([style, controls, stage, words])
         whole.add_class("vitedu-explorer")

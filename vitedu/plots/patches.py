@@ -68,12 +68,9 @@ def show_pipeline(image: torch.Tensor, patch_size: int, class_name: str) -> Cour
     left, side = columns[0], 0.8 * step
 
     def box(x, y, width, height, text, colour):
-        look = {
-            "facecolor": colour,
-            "edgecolor": ink.GREY,
-            "corners": "pad=0,rounding_size=0.15",
-        }
-        draw_box(ax, x, y + height / 2, (width, height), text, **look)
+        look = {"facecolor": colour, "edgecolor": ink.GREY}
+        size, corners = (width, height), "pad=0,rounding_size=0.15"
+        draw_box(ax, x, y + height / 2, size, text, corners=corners, **look)
 
     def arrow(x, y, x_end, y_end, colour=ink.GREY):
         ax.annotate("", (x_end, y_end), (x, y), arrowprops={"arrowstyle": "-|>", "color": colour})

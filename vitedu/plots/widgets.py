@@ -69,10 +69,8 @@ def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explore
         row = f"row {k} of the sequence: {C * P * P} numbers"
         return f"Patch {k} of {(H // P) * (W // P)} ({position(k, W // P)}) is {row}."
 
-    def grid(P):
-        return H // P, W // P
-
-    return Explorer(draw, describe, patch_sizes, "patch size (px)", grid, patch_sizes[-1])
+    sizes = {P: (H // P, W // P) for P in patch_sizes}
+    return Explorer(draw, describe, patch_sizes, "patch size (px)", sizes.get, patch_sizes[-1])
 
 
 def draw_attention_from(
@@ -84,7 +82,6 @@ def draw_attention_from(
     logarithmic, from a tenth of it to thirty times it.
 
     Args:
-        fig, image, grid_size: as everywhere here.
         weights: (N, N), row i is what place i attends to.
         titles: of the image, of the map, and of what the map shows.
     """
@@ -105,7 +102,6 @@ def explore_attention(
     """Show an image, and where the clicked patch looks at the chosen temperature.
 
     Args:
-        image, grid_size: as everywhere here.
         weights_at: temperature -> weights (N, N), row i is what patch i attends to.
         temperatures: the values to choose from.
     """
@@ -132,7 +128,6 @@ def explore_reach(image, tables: dict[str, Any], grid_size: tuple[int, int]) -> 
     """Show an image, and how strongly the clicked place of a network depends on every place.
 
     Args:
-        image, grid_size: as everywhere here.
         tables: network -> (N, N), row i holds the shares of all places in what moves place i.
     """
     check_square(image)
@@ -161,7 +156,6 @@ def explore_inside(
         images: n images.
         weights: name of the model -> (n, L, nh, T, T); the last N tokens are patches.
         answers: name of the model -> for each picture, block and patch the answer in words.
-        grid_size: as everywhere here.
     """
     check_square(images[0])
     gh, gw = grid_size
@@ -206,7 +200,6 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
     Args:
         tables: kind of attention -> (3, N, N) boolean; entry (n, i, j) says that token i depends on
             token j after n+1 blocks.
-        grid_size: as everywhere here.
     """
     colours, names = ListedColormap(list(SHADES)), ("one block", "two blocks", "three blocks")
 
@@ -258,8 +251,8 @@ def explore_neighbours(
         fig.text(0.7, 0.93, f"nearest by {kind}", ha="center", fontsize=10)
         across = tables[kind].shape[1] // 2
         width = 0.56 / across
-        for place, found in zip(np.ndindex(2, across), tables[kind].T.tolist(), strict=True):
-            row, column = place
+        places = np.ndindex(2, across)
+        for (row, column), found in zip(places, tables[kind].T.tolist(), strict=True):
             ax = fig.add_axes((0.42 + column * width, 0.5 - 0.4 * row, 0.9 * width, 0.32))
             pictures = [to_picture(gallery[index]) for index in found]
             fig.follow(draw_image(ax, gallery[0]), data=pictures)
@@ -280,7 +273,6 @@ def draw_similarity(
     """Draw an image and, for every name of ``tables``, the cosines of one patch with all patches.
 
     Args:
-        fig, image, grid_size: as everywhere here.
         tables: name -> (N, N) cosines.
     """
     draw_image(fig.picture, image, "click a patch")
@@ -289,8 +281,7 @@ def draw_similarity(
     start = 0.41 + (0.5 - side * len(tables)) / 2
     for number, (name, table) in enumerate(tables.items()):
         ax = fig.add_axes((start + number * (side + 0.01), 0.2, side, height))
-        look = {"cmap": ink.DIVERGING, "vmin": -1, "vmax": 1}
-        shown = draw_map(ax, np.zeros(grid_size), name, **look)
+        shown = draw_map(ax, np.zeros(grid_size), name, cmap=ink.DIVERGING, vmin=-1, vmax=1)
         fig.follow(shown, data=np.asarray(table).reshape(-1, *grid_size))
     place = fig.add_axes((0.94, 0.2, 0.012, height))
     fig.colorbar(shown, cax=place)
@@ -306,7 +297,6 @@ def explore_similarity(
     Args:
         images: n images.
         tables: for each picture, name of the model -> (N, N) cosines between its patches.
-        grid_size: as everywhere here.
     """
     check_square(images[0])
 
@@ -326,7 +316,6 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
     """Show which positions are like that of the clicked patch, for one way of giving positions.
 
     Args:
-        image, grid_size: as everywhere here.
         tables: name of the way -> (N, N) cosines between the positions of all patches.
     """
     check_square(image)
@@ -346,16 +335,6 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
     return Explorer(draw, describe, list(tables), "positions", grid_size)
 
 
-def entropy(weights: np.ndarray) -> np.ndarray:
-    """Give the entropy (nats) of weights along the last axis: 0 if one has all, ln T if equal.
-
-    Example:
-        >>> float(entropy(np.array([0.0, 1.0])))
-        0.0
-    """
-    return -(weights * np.log(weights.clip(1e-30))).sum(axis=-1) + 0.0
-
-
 def explore_softmax(
     scores: Mapping[str, Mapping[int, Any]], softmax: Callable, temperatures: Sequence[float]
 ) -> Explorer:
@@ -371,17 +350,19 @@ def explore_softmax(
     size = len(widths), len(temperatures)
     # scale -> (T,) for each place, what softmax receives and what it gives
     inputs = {scale: [of[d] / t for d, t in places] for scale, of in scores.items()}
-    weights = {s: np.stack([softmax(x).numpy() for x in rows]) for s, rows in inputs.items()}
+    weights = {s: torch.stack([softmax(x) for x in rows]) for s, rows in inputs.items()}
+    # entropy in nats, 0 if one key has all
+    entropies = {s: torch.special.entr(w).sum(dim=-1).abs() for s, w in weights.items()}
 
     def draw(fig, scale):
-        T, nats = weights[scale].shape[-1], entropy(weights[scale])
+        T, nats = weights[scale].shape[-1], entropies[scale].numpy()
         words = [f"d {d}\nT {t:g}\n{n:.2f}" for (d, t), n in zip(places, nats, strict=True)]
         table = nats.reshape(size), np.reshape(words, size)
         table_to_click(fig, *table, "entropy (nats); click a cell", np.log(T))
         ax = fig.add_axes((0.48, 0.2, 0.5, 0.69))
         below = {"ha": "center", "fontsize": 8, "transform": ax.get_xaxis_transform()}
         for key, bar in enumerate(ax.bar(range(T), [0.0] * T, color=ink.BLUE)):
-            fig.follow(bar, height=weights[scale][:, key])
+            fig.follow(bar, height=weights[scale][:, key].tolist())
             numbers = [f"{row[key]:.1f}" for row in inputs[scale]]
             fig.follow(ax.text(key, -0.055, "", **below), text=numbers)
         ax.axhline(1 / T, color=ink.GREY, linestyle=":", zorder=0)
@@ -390,10 +371,10 @@ def explore_softmax(
         ax.set_xlabel("score of each key, divided by the temperature", labelpad=16)
 
     def describe(scale, k):
-        (d, t), w = places[k], weights[scale][k]
+        (d, t), w, nats = places[k], weights[scale][k], entropies[scale][k]
         return (
             f"Scores {scale}, d = {d}, temperature {t:g}: the largest of {len(w)} weights is "
-            f"{w.max():.3f}, the entropy {entropy(w):.2f} of at most {np.log(len(w)):.2f} nats."
+            f"{w.max():.3f}, the entropy {nats:.2f} of at most {np.log(len(w)):.2f} nats."
         )
 
     return Explorer(draw, describe, list(scores), "scores", size, cell_name="width and temperature")
