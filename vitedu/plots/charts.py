@@ -77,7 +77,8 @@ def show_bars(
     series = list(dict.fromkeys(name for row in table.values() for name in row))
     bars = max(len(series), 1)
     thick = size / bars
-    fig, ax = panel(WIDTH, 1.2 + (0.14 + 0.22 * (1 if dots else bars)) * len(table))
+    high = max(0.22 * (1 if dots else bars), 0.15 * max(n.count("\n") + 1 for n in table or [""]))
+    fig, ax = panel(WIDTH, 1.2 + (0.14 + high) * len(table))
     most = 0.0
     for y, (row_name, row) in enumerate(table.items()):
         means = {
@@ -115,8 +116,7 @@ def show_bars(
     ax.set_yticks(range(len(table)), list(table))
     for words in ax.get_yticklabels():
         words.set_fontweight("bold" if words.get_text() in yours else "normal")
-    if ax.get_legend_handles_labels()[1]:
-        fig.legend(loc="outside lower center", ncols=3)
+    _draw_legend(fig, least=1)
     return fig
 
 
@@ -191,11 +191,7 @@ def show_curves(
             ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         elif "x" not in log and (x is None or all(float(place).is_integer() for place in x)):
             ax.locator_params(axis="x", integer=True)
-    handles: dict[str, Any] = {}
-    for ax in axes.flat:
-        handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    if len(handles) > 1:
-        fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+    _draw_legend(fig, least=2)
     return fig
 
 
@@ -262,6 +258,17 @@ def show_images(
     if label and mappable is not None:
         fig.colorbar(mappable, ax=axes.ravel().tolist(), label=label, shrink=0.8)
     return fig
+
+
+def _draw_legend(fig: CourseFigure, least: int) -> None:
+    """Name what all panels show, each once, in a line or in three columns, if it is enough."""
+    handles: dict[str, Any] = {}
+    for ax in fig.axes:
+        handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    is_short = sum(len(name) + 6 for name in handles) < 90
+    if len(handles) >= least:
+        columns = len(handles) if is_short else 3
+        fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
 
 
 def _is_panel(lines: Any) -> bool:

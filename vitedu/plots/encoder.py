@@ -52,6 +52,7 @@ def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
     place = x[low].item(), y[low].item()
     value.annotate(words, place, (-2.2, 1.0), arrowprops=line, ha="center", fontsize=8)
     value.set(xlim=(-4, 3), ylim=(-0.5, 3))
+    fig.axes[2].axhline(0, color=ink.LIGHT, zorder=0)
     return fig
 
 
