@@ -54,7 +54,7 @@ def test_explorer_moves_every_map_and_answer_to_the_patch(weights):
     shown = explorer.figure(0, 2).axes[1]
     second = shown.images[0].get_array()[3:5, 3:5]  # rows and columns of paper between maps
     assert np.allclose(second, 5 * weights[1, 1, 3, 1:].reshape(2, 2))
-    assert [text.get_text() for text in shown.texts] == ["block 0: 0-2", "block 1: 1-2"]
+    assert [text.get_text() for text in shown.texts] == ["block 0:", "0-2", "block 1:", "1-2"]
 
 
 def test_page_of_one_photograph_names_each_block_and_is_written(tmp_path):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.transforms import offset_copy
 
 from vitedu.plots import ink
 from vitedu.plots.explorer import HEIGHT, PICTURE, Explorer, ExplorerFigure
@@ -179,9 +180,11 @@ def explore_inside(
             ax.set_anchor("NW")
             fig.follow(picture, data=maps)
             for layer in range(L):
-                words = [f"block {layer}: {said}" for said in answers[name][i][layer]]
-                low = (layer + 1) * (gh + lines) - lines / 2 - 0.5
-                fig.follow(ax.text(-0.5, low, "", fontsize=7, va="center"), text=words)
+                place = -0.5, (layer + 1) * (gh + lines) - lines / 2 - 0.5
+                ax.text(*place, f"block {layer}:", fontsize=7, va="center")
+                behind = offset_copy(ax.transData, fig, 32, units="points")
+                said = ax.text(*place, "", fontsize=7, va="center", transform=behind)
+                fig.follow(said, text=answers[name][i][layer])
         place = fig.add_axes((0.94, BOTTOM, 0.012, TOP - BOTTOM))
         uniform_bar(fig, picture, "", cax=place)
         place.tick_params(labelsize=7, pad=1)
