@@ -6,8 +6,8 @@ from dataclasses import asdict
 import pytest
 
 from vitedu.__main__ import main
-from vitedu.bench.experiments import Measurement, ablations, measured, read
-from vitedu.bench.experiments.ablations import ARMS, CHANGES, settings, summary
+from vitedu.bench.experiments import Measurement, ablations, measured, read, settings_of
+from vitedu.bench.experiments.ablations import ARMS, CHANGES, summary
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
 from vitedu.options import ViTConfigWithOptions, preset
@@ -27,25 +27,23 @@ def rows():
 
 def measurement(number, seed, accuracy, epochs=2, data="x"):
     """One run of the change of this number."""
-    arm = CHANGES[number].name
+    arm = list(CHANGES)[number]
     results = {"validation_accuracy": accuracy, "seconds": 3.0}
     options, settings = {"epochs": epochs}, ARMS[arm]
     return Measurement("ablations", arm, settings, seed, options, results, "cpu", {}, "", data)
 
 
 def test_every_change_changes_one_thing_that_exists():
-    """Names differ and are known to both configs; one field does; a row starts from an earlier."""
-    names, fields = [], {}
-    for change in CHANGES:
-        model, train = settings(change.name)
+    """Names are known to both configs; one field differs; a row starts from an earlier."""
+    fields = {}
+    for name, (start, _) in CHANGES.items():
+        model, train = settings_of(name, ARMS)
         config = preset(ablations.PRESET, **model)
         everything = vars(ViTConfigWithOptions(**vars(config))) | asdict(TrainConfig(**train))
-        if change.after is not None:
-            before = fields[change.after]
-            assert len([k for k in everything if everything[k] != before[k]]) == 1, change.name
-        fields[change.name] = everything
-        names.append(change.name)
-    assert len(fields) == len(names)
+        if start is not None:
+            before = fields[start]
+            assert len([k for k in everything if everything[k] != before[k]]) == 1, name
+        fields[name] = everything
 
 
 @pytest.mark.slow
@@ -58,7 +56,7 @@ def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys, 
     words += ["--json", str(out), "--only", "textbook", "mean of", "--seeds"]
     assert main([*words, "0"]) == 0
     first = list(read(out, ARMS))
-    assert [row.arm for row in first] == [CHANGES[0].name, CHANGES[1].name]
+    assert [row.arm for row in first] == list(CHANGES)[:2]
     assert first[0].results["train_images"] == 100 and first[0].results["precision"]
     assert (first[0].options, first[0].data) == ({"epochs": 1}, data.name)
     assert main([*words, "0", "1"]) == 0
@@ -66,7 +64,7 @@ def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys, 
     assert again[:2] == first and [row.seed for row in again] == [0, 0, 1, 1]
     assert [json.loads(line) for line in out.read_text().splitlines()] == [asdict(r) for r in again]
     printed = capsys.readouterr().out
-    assert printed.count(f"{CHANGES[0].name}, seed 0") == 1
+    assert printed.count(f"{first[0].arm}, seed 0") == 1
     assert "valid." in printed and " 2  1  1 mean of the patches" in printed
 
 
@@ -93,7 +91,7 @@ def test_bench_refuses_words_that_match_nothing(tmp_path, capsys):
     assert main([*words, "--only", "convolution"]) == 2
     assert "rotary positions" in capsys.readouterr().err
     with pytest.raises(ValueError, match="rotary positions"):
-        settings("convolution")
+        settings_of("convolution", ARMS)
 
 
 def test_summary_averages_seeds_and_compares_with_the_start(rows):

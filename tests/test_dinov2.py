@@ -103,7 +103,6 @@ def test_explorer_of_features_follows_the_patch():
     explorer = explore_similarity(torch.rand(1, 3, 8, 8), tables, (2, 2))
     assert "patch 1 (row 0, column 1)" in explorer.describe(0, 1)
     assert "1 (trained), 0 (untrained)" in explorer.describe(0, 1)
-    _, move = explorer.draw(0)
-    changed = move(1)
-    assert np.array_equal(changed[1].get_array(), table[1].reshape(2, 2))
+    shown, *_ = explorer.figure(0, 1).axes[1].images
+    assert np.array_equal(shown.get_array(), table[1].reshape(2, 2))
     assert explorer.frame(0, 0) != explorer.frame(0, 3)

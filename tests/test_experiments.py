@@ -12,6 +12,7 @@ from torch import nn
 from vitedu.__main__ import build_parser, main
 from vitedu.bench import experiments
 from vitedu.bench.experiments import (
+    by_arm,
     complete,
     measured,
     names,
@@ -193,6 +194,8 @@ def test_unknown_names_list_the_choices(calls, tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(ValueError, match="no experiment named 'x'. Choices: .*ablations"):
         measured("x")
+    with pytest.raises(ValueError, match="seed 0, in ladder.jsonl has no speed .got .*Remove the"):
+        by_arm(measured("ladder"), "speed")
     for name, run in {"less_data": "run", "teacher": "run", "captions": "train"}.items():
         with pytest.raises(ValueError, match="no arm named 'x'. Choices: .*; "):
             getattr(experiments.find(name), run)("x", 0, QUICK)

@@ -26,7 +26,6 @@ WIDGETS = {  # notebook -> cells that end in a widget
     "08_efficient_more": ("blocks",),
     "09_transfer_more": ("dinov2-explore",),
 }
-LONGER = {"explorer-answers": (("quick=0,", "quick=5,"),)}  # several pictures to choose from
 # From the event to the frame that the browser is about to paint, with the picture decoded.
 WATCH = """box => {
   window.answers = []
@@ -66,10 +65,6 @@ def opened(lab, home, name):  # noqa: F811
     names = [cell.id for cell in notebook.cells]
     places = [names.index(widget) for widget in WIDGETS[name]]
     notebook.cells = notebook.cells[: places[-1] + 1]
-    for cell in notebook.cells:
-        for old, new in LONGER.get(cell.id, ()):
-            assert cell.source.count(old) == 1
-            cell.source = cell.source.replace(old, new)
     for place in places:
         cell = notebook.cells[place]
         # the quick profile has no live form

@@ -58,14 +58,6 @@ def test_show_head_split_numbers_the_tokens_that_each_form_gives_a_head():
     assert "head 1" in texts(split)
 
 
-def test_show_cost_draws_both_terms_and_the_marks():
-    """Two curves on logarithmic axes, one dotted line a mark."""
-    (ax,) = panels(plots.show_cost([2, 4], [8, 16], [2, 8], {"here": 3}))
-    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-    assert [line.get_ydata().tolist() for line in ax.lines[:2]] == [[8, 16], [2, 8]]
-    assert ax.lines[2].get_xdata() == [3, 3] and " here" in texts(ax)
-
-
 def test_show_layer_names_every_stage_of_the_layer():
     """Eight boxes, from the input to the last projection, each beside its shape."""
     (ax,) = panels(plots.show_layer())

@@ -5,6 +5,9 @@ import pytest
 
 from vitedu.plots import ink
 from vitedu.plots.charts import look_of, show_bars, show_curves, show_images
+from vitedu.plots.efficient import show_trade
+from vitedu.plots.patches import show_pipeline
+from vitedu.plots.widgets import explore_patches, explore_reach
 
 SEEDS = {"nothing": [0.2, 0.3], "mixup": 0.4}
 
@@ -100,3 +103,38 @@ def test_images_and_maps_stand_in_rows_on_one_scale():
     assert {drawn.get_clim() for drawn in maps} == {(0, 5)}
     assert [ax.get_xlabel() for ax in fig.axes[:2]] == ["✓ cat", "✗ dog"]
     assert fig.axes[-1].get_ylabel() == "weight" and not fig.axes[2].images
+
+
+def test_curves_of_places_draw_every_seed_and_join_the_means():
+    """The line of an arm runs through the means, and each seed is a dot at its rate."""
+    runs = {"with": {0.01: [1.0, 3.0], 0.001: [0.5, 0.7]}, "without": {0.01: [4.0]}}
+    more = {"level": ("chance", 2.3), "log": "x", "marks": {"here": 0.005}}
+    ax = show_curves(runs, xlabel="rate", ylabel="loss", **more).axes[0]
+    lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+    assert lines["with"] == [[0.001, pytest.approx(0.6)], [0.01, 2.0]]
+    assert lines["without"] == [[0.01, 4.0]]  # a rate that it lacks is left out
+    assert [[0.01, 1.0], [0.01, 3.0]] in lines.values()
+    assert "chance: 2.3" in lines and ax.get_xscale() == "log"
+    assert ax.lines[-1].get_xdata() == [0.005, 0.005] and ax.texts[0].get_text() == " here"
+
+
+WIDE = np.zeros((3, 16, 32))
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: show_bars({"a": [0.5], "b": []}, "share"), "'b' has no seed .got 0 .*leave it"),
+        (lambda: show_bars({"a": {"x": []}}, "share"), "'x' has no seed"),
+        (lambda: show_curves({"a": [[1], []]}, xlabel="", ylabel=""), "'a' has no seed"),
+        (lambda: show_trade({"a": (1, [])}), "'a' has no seed"),
+        (lambda: show_pipeline(WIDE, 8, "cat"), "square .got H=16, W=32.*square_photograph"),
+        (lambda: explore_patches(WIDE, (8,)), "square .got H=16, W=32"),
+        (lambda: explore_reach(WIDE, {}, (2, 2)), "square .got H=16, W=32"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_a_line(draw, message):
+    """What it is, its numbers, and what to give instead."""
+    with pytest.raises(ValueError, match=message) as refusal:
+        draw()
+    assert "\n" not in str(refusal.value)

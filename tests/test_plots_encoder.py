@@ -73,12 +73,3 @@ def test_parameter_columns_hold_every_parameter_once():
     counted = sum(sum(column.values()) for column in columns.values())
     assert counted == sum(p.numel() for p in model.parameters())
     assert len(set(plots.PART_COLOURS.values())) == len(plots.PART_COLOURS)
-
-
-def test_named_writes_the_most_probable_classes_below_each_picture():
-    """Pictures of any size; the classes in falling order, with their share in percent."""
-    pictures = [torch.zeros(3, 8, 8, dtype=torch.uint8), torch.rand(3, 6, 9)]
-    fig = plots.show_named(pictures, torch.tensor([[0.1, 0.9], [0.75, 0.25]]), ["cat", "dog"])
-    words = [ax.get_xlabel() for ax in fig.axes]
-    assert words == ["dog, 90%\ncat, 10%", "cat, 75%\ndog, 25%"]
-    assert [len(ax.images) for ax in fig.axes] == [1, 1]

@@ -50,15 +50,11 @@ def test_explorer_moves_every_map_and_answer_to_the_patch(weights):
     """Patch 2 shows row 2 of the patches' table, and what is answered there."""
     answers = {"trained": [[[f"{block}-{k}" for k in range(4)] for block in range(2)]]}
     models = {"trained": weights[None]}
-    _, move = explore_inside(torch.zeros(1, 3, 8, 8), models, answers, GRID).draw(0)
-    changed = move(2)
-    maps = [artist for artist in changed if hasattr(artist, "get_array")]
-    assert len(maps) == 2  # a row of heads for each block, with a column of paper after each head
-    second = maps[1].get_array()[:, 3:5]
-    relative = 5 * weights[1, 1, 3, 1:].reshape(2, 2)
-    assert np.array_equal(second, maps[1].to_rgba(relative, bytes=True))
-    texts = [artist.get_text() for artist in changed if hasattr(artist, "get_text")]
-    assert texts == ["block 0: 0-2", "block 1: 1-2"]
+    explorer = explore_inside(torch.zeros(1, 3, 8, 8), models, answers, GRID)
+    shown = explorer.figure(0, 2).axes[1]
+    second = shown.images[0].get_array()[3:5, 3:5]  # rows and columns of paper between maps
+    assert np.allclose(second, 5 * weights[1, 1, 3, 1:].reshape(2, 2))
+    assert [text.get_text() for text in shown.texts] == ["block 0:", "0-2", "block 1:", "1-2"]
 
 
 def test_page_of_one_photograph_names_each_block_and_is_written(tmp_path):

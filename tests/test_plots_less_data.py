@@ -26,13 +26,13 @@ def test_neighbours_follow_the_clicked_image():
     gallery = torch.linspace(0, 1, 5)[:, None, None, None].expand(5, 3, 8, 8)
     nearest = torch.tensor([[0, 1]] * 3 + [[4, 2]])
     names, truth = list("abcde"), list("abce")
-    fig, move = explore_neighbours(images, gallery, {"x": nearest}, names, truth).draw("x")
+    fig = explore_neighbours(images, gallery, {"x": nearest}, names, truth).figure("x", 3)
     mosaic = fig.axes[0].images[0].get_array()
     assert mosaic[12, 12].min() == 1 and mosaic[3, 12].max() == 0
-    frame, first, second, *words = move(3)
-    assert frame.get_xy() == (7.5, 7.5)
-    assert first.get_array().min() == 1 and np.allclose(second.get_array(), 0.5)
-    assert [word.get_text() for word in words] == ["e", "c"]
+    assert fig.picture.patches[0].get_xy() == (0.5, 0)
+    first, second = (ax.images[0].get_array() for ax in fig.axes[1:])
+    assert first.min() == 1 and np.allclose(second, 0.5)
+    assert [ax.texts[0].get_text() for ax in fig.axes[1:]] == ["e", "c"]
 
 
 def test_explorer_counts_neighbours_of_the_same_class():

@@ -95,12 +95,18 @@ def test_figure_says_what_the_first_line_about_it_says():
 
 
 def test_figure_is_dark_on_white_in_every_theme():
-    """A reader's dark style changes neither paper nor ink."""
+    """A reader's dark style changes neither paper nor ink, also of what a cell adds."""
 
-    @style.styled
     def draw():
-        fig, axes = style.figure(size=(2, 2))
-        axes[0, 0].set(title="title", xlabel="label")
+        fig, ax = style.panel(2, 2)
+        ax.set(title="title", xlabel="label", xticks=[0, 0.4])
+        ax.text(0, 0, "words")
+        ax.annotate("there", (0.5, 0.5))
+        ax.axhline(0.3, label="level")
+        ax.legend()
+        ax.set_yticks([0, 1], ["none", "all"])
+        fig.suptitle("above")
+        fig.colorbar(ax.imshow(np.eye(2)), label="share")
         return fig
 
     with plt.style.context("dark_background"), plt.rc_context({"savefig.transparent": True}):

@@ -17,27 +17,6 @@ def rng():
     return np.random.default_rng(0)
 
 
-def test_by_rate_draws_every_seed_and_joins_the_means():
-    """The line of an arm runs through the means, and each seed is a dot at its rate."""
-    runs = {"with": {0.01: [1.0, 3.0], 0.001: [0.5, 0.7]}, "without": {0.01: [4.0]}}
-    ax = plots.show_by_rate(runs, "loss", line=("chance", 2.3)).axes[0]
-    lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
-    assert lines["with"] == [[0.001, pytest.approx(0.6)], [0.01, 2.0]]
-    assert lines["without"] == [[0.01, 4.0]]  # a rate that it lacks is left out
-    assert [[0.01, 1.0], [0.01, 3.0]] in lines.values()
-    assert "chance: 2.3" in lines and ax.get_xscale() == "log"
-
-
-@pytest.mark.parametrize("n", [1, 8])
-def test_views_show_the_image_and_every_view(rng, n):
-    """One picture more than there are views, the image first."""
-    images = rng.integers(0, 256, (n + 1, 3, 8, 8), dtype=np.uint8)
-    shown = [ax for ax in plots.show_views(images[0], images[1:]).axes if ax.images]
-    assert len(shown) == n + 1
-    first = next(ax for ax in shown if ax.get_xlabel() == "the image")
-    assert np.allclose(first.images[0].get_array(), images[0].transpose(1, 2, 0) / 255, atol=1e-6)
-
-
 def test_curves_count_epochs_from_one_and_accuracy_in_percent():
     """Epoch 1 is the first point; accuracies are drawn from 0 to 100%."""
     columns = {"train_loss": [2.0, 1.0], "validation_loss": [1.9, 1.2]}
@@ -71,19 +50,6 @@ def test_horizons_stand_at_their_accuracy_and_their_words_apart(levels):
     assert all(a.y1 < b.y0 for a, b in zip(boxes, boxes[1:], strict=False))
     assert boxes[-1].y1 < ax.figure.bbox.y1 and boxes[0].y0 > 0
     assert max(box.x1 for box in boxes) <= ax.figure.bbox.x1
-
-
-def test_horizons_as_bars_are_ordered_and_tell_the_runs_apart():
-    """The lowest on top; what was reached or guessed has a bold name and a colour."""
-    levels = {"guessing": 0.1, "CNN": 0.575}
-    ax = plots.show_horizons({"this run": 0.557, "your guess": 0.45}, levels).axes[0]
-    names = ["guessing", "your guess", "this run", "CNN"]
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == names
-    assert [bar.get_width() for bar in ax.patches] == pytest.approx([10, 45, 55.7, 57.5], abs=1e-9)
-    weights = [tick.get_fontweight() for tick in ax.get_yticklabels()]
-    assert weights == ["normal", "bold", "bold", "normal"]
-    colours = [bar.get_facecolor() for bar in ax.patches]
-    assert colours[0] == colours[3] != colours[1] == colours[2]
 
 
 def test_moment_says_what_each_image_is_called_and_is(rng):

@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from vitedu.fast import rotary_table, rotate
@@ -18,7 +17,7 @@ from vitedu.patches import sincos_positions, sincos_positions_2d
 from vitedu.plots import explorer as skeleton
 from vitedu.plots import widgets
 from vitedu.plots.explorer import WIDGET
-from vitedu.plots.style import DOTS, DPI, MARGIN, CourseFigure
+from vitedu.plots.style import DOTS, DPI, MARGIN
 from vitedu.plots.widgets import explore_attention, explore_patches
 from vitedu.training import warmup_cosine
 
@@ -48,39 +47,6 @@ def part(widget, kind):
     return inside + [widget] * (type(widget).__name__ == kind)
 
 
-def test_pictures_and_words_look_as_matplotlib_draws_them():
-    """Cells' edges lie on the same pixels, no value is paper, and ink covers the same place."""
-    fig = CourseFigure(figsize=(4, 3))
-    ax = fig.add_axes((0.1, 0.3, 0.81, 0.6))
-    values = np.arange(35.0).reshape(5, 7) / 35
-    values[2, 3] = np.nan
-    picture = ax.imshow(values, aspect="auto", interpolation="nearest")
-    ax.axis("off")
-    word = ax.text(3, 6, "ring 43", ha="center", fontsize=8, color="red")
-    canvas = FigureCanvasAgg(fig)
-    canvas.draw()
-    wanted = np.array(canvas.buffer_rgba())
-    for artist in (picture, word):
-        artist.set_visible(False)
-    canvas.draw()
-    pixels = np.asarray(canvas.buffer_rgba())
-    skeleton.paste(picture, pixels)
-    drawn = Image.frombuffer("RGBX", canvas.get_width_height(), pixels, "raw", "RGBX", 0, 1)
-    skeleton.write_lines([word], drawn)
-    found = np.asarray(drawn)
-    left, low, right, high = picture.get_window_extent().extents.astype(int)
-    top, bottom = len(wanted) - high, len(wanted) - low
-    differ = (wanted != found)[..., :3].any(axis=-1)
-    assert differ[top + 2 : bottom - 2, left + 2 : right - 2].mean() < 0.01
-
-    def ink(image):
-        below = image[bottom + 2 :, :, :3].min(axis=-1) < 200
-        return [edge for places in below.nonzero() for edge in (places.min(), places.max())]
-
-    assert np.allclose(ink(found), ink(wanted), atol=2)
-    assert (found[bottom + 2 :, :, 0] > 250).all()  # red stays red
-
-
 def test_still_form_is_one_picture_with_words(explorer):
     """The picture is sharp and as wide as the live one; its words say what to run.
 
@@ -106,7 +72,7 @@ def test_words_below_a_still_picture_are_drawn(explorer):
         return np.asarray(sharp.reduce(DOTS)).astype(int)
 
     still = explorer.still()
-    with_words, alone = drawn(still), drawn(explorer.draw(explorer.start)[0])
+    with_words, alone = drawn(still), drawn(explorer.figure(explorer.start, 10))
     lines, height = still.below.count("\n"), len(alone) - round(MARGIN * DPI)
     assert lines == 4 and len(with_words) - len(alone) == pytest.approx(18 * lines, abs=1)
     for line in np.array_split(with_words[height : height + 18 * lines], lines):
@@ -156,8 +122,7 @@ def test_live_attention_follows_the_temperature(looking):
 
 def test_map_shows_the_weights_of_the_query(looking):
     """The hottest cell of the map is the patch with the largest weight."""
-    figure, move = looking.draw(0.1)
-    shown, *_ = move(6)
+    shown, *_ = looking.figure(0.1, 6).axes[1].images
     assert np.unravel_index(shown.get_array().argmax(), (4, 4)) == (1, 2)
 
 
@@ -256,7 +221,7 @@ def test_blocks_explorer_counts_and_colours_what_each_block_adds(explorers):
         "after one block, 5 after two and 7 after three.",
     )
     assert said.endswith(f"row 1, column 1 sees 3 of 16 tokens {words}")
-    shown, *_ = explorer.draw("1 a block")[1](5)
+    shown, *_ = explorer.figure("1 a block", 5).picture.collections
     assert shown.get_array().flatten().tolist()[:10] == [3, 3, 2, 1, 0, 0, 0, 1, 2, 3]
 
 

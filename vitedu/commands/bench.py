@@ -22,10 +22,10 @@ def add_commands(commands: Commands) -> None:
     new = bench.add("train", train, "our training step beside other libraries'")
     new.add_argument("--presets", nargs="+", default=["vit_tiny_patch4_32"], help="which models")
     add_flag(new, "--compile", "torch.compile as well")
-    add_timing(new)
+    new.add_argument("--batch", type=int, default=128, help="images (default: %(default)s)")
+    new.add_argument("--rounds", type=int, default=7, help="of all in turn (default: %(default)s)")
+    add_device(new)
     add_precision(new, several=True)
-
-    add_timing(bench.add("data", data, "our augmented batches beside a DataLoader's"))
 
     new = bench.add("ablations", ablations, "what each change to model and recipe is worth")
     new.add_argument("--data", default="cifar10", help="as in train (default: %(default)s)")
@@ -70,15 +70,6 @@ def add_seeds(parser) -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
 
 
-def add_timing(parser) -> None:
-    """Add what all timings in turn need."""
-    parser.add_argument("--batch", type=int, default=128, help="images (default: %(default)s)")
-    parser.add_argument(
-        "--rounds", type=int, default=7, help="of all in turn (default: %(default)s)"
-    )
-    add_device(parser)
-
-
 def pretrain(args) -> None:
     """Train a CNN, or an encoder without labels."""
     from vitedu.bench.pretraining import pretrain
@@ -121,13 +112,6 @@ def train(args) -> None:
     precisions = [native if name == "auto" else name for name in args.precision]
     options = {"batch": args.batch, "rounds": args.rounds, "compiled": args.compile}
     bench_train(device, precisions, args.presets, **options)
-
-
-def data(args) -> None:
-    """Time batches."""
-    from vitedu.bench.data import bench_data
-
-    bench_data(chosen_device(args), batch=args.batch, rounds=args.rounds)
 
 
 def ablations(args) -> None:

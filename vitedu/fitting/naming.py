@@ -7,12 +7,14 @@ from torch import nn
 
 from vitedu.data.photograph import square_photograph
 from vitedu.fitting.evaluating import predict
-from vitedu.plots.style import CourseFigure
-from vitedu.plots.training import show_named
+from vitedu.plots.parts import draw_image
+from vitedu.plots.style import WIDTH, CourseFigure, figure, styled
+from vitedu.plots.training import draw_wall
 
 LARGE = 224  # pixels: a side of the photograph as people see it
 
 
+@styled
 def show_names(model: nn.Module, data, own: Any, *, count: int = 16) -> CourseFigure:
     """Draw what a model calls a photograph of the reader's own, and the first test images.
 
@@ -32,4 +34,9 @@ def show_names(model: nn.Module, data, own: Any, *, count: int = 16) -> CourseFi
     words = [f"{data.class_names[k]} {p:.0%}" for p, k in zip(shares, classes, strict=True)]
     words = [f"the model sees {data.image_size} x {data.image_size} pixels:", ", ".join(words)]
     answers = [data.class_names[belief.argmax()] for belief in beliefs]
-    return show_named(large, words, images, [data.class_names[k] for k in labels], answers)
+    fig, axes = figure(1, 2, size=(WIDTH, 4.6), width_ratios=(3, 4), ticks=False)
+    left, wall = axes[0]
+    draw_image(left, large, "yours")
+    left.set_xlabel("\n".join(words))
+    draw_wall(wall, images, [data.class_names[k] for k in labels], answers)
+    return fig

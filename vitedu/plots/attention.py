@@ -119,34 +119,6 @@ def show_head_split(num_tokens: int, embed_dim: int, num_heads: int) -> Figure:
 
 
 @styled
-def show_cost(
-    num_tokens: Sequence[int],
-    projections: Sequence[int],
-    products: Sequence[int],
-    marks: Mapping[str, int],
-) -> Figure:
-    """Draw the cost of an attention layer against the length of the sequence.
-
-    Args:
-        num_tokens: lengths T.
-        projections: multiply-accumulates of the four projections at each length.
-        products: those of the two products in which tokens meet tokens.
-        marks: label -> length, drawn as vertical lines.
-    """
-    curves = {
-        "four projections: grow as T": projections,
-        "two T×T products: grow as T²": products,
-    }
-    words = "multiply-accumulates of one layer"
-    fig = show_curves(curves, num_tokens, xlabel="number of tokens T", ylabel=words, log="xy")
-    (ax,) = fig.axes
-    for label, length in marks.items():
-        ax.axvline(length, color=ink.GREY, linestyle=":")
-        ax.text(length, 0.02, f" {label}", transform=ax.get_xaxis_transform(), fontsize=8)
-    return fig
-
-
-@styled
 def show_layer() -> Figure:
     """Draw the layer of multi-head attention as boxes, from its input to its output, with
     shapes."""

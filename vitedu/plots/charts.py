@@ -37,9 +37,13 @@ def look_of(name: str, number: int) -> tuple[str, str, str]:
     return colour, MARKS[number % len(MARKS)], LINES[number % len(LINES)]
 
 
-def seeds_of(measured: Measured, scale: float = 1) -> np.ndarray:
-    """Give a measurement as an array of its seeds, one for a number."""
-    return scale * np.atleast_1d(np.asarray(measured, dtype=float))
+def seeds_of(name: str, measured: Measured, scale: float = 1) -> np.ndarray:
+    """Give a measurement as an array of its seeds, one for a number; none is a ValueError."""
+    seeds = scale * np.atleast_1d(np.asarray(measured, dtype=float))
+    if not seeds.size:
+        remedy = "give a number, or one for each seed, or leave it out"
+        raise ValueError(f"{name!r} has no seed (got 0 numbers); {remedy}.")
+    return seeds
 
 
 @styled
@@ -73,10 +77,13 @@ def show_bars(
     series = list(dict.fromkeys(name for row in table.values() for name in row))
     bars = max(len(series), 1)
     thick = size / bars
-    fig, ax = panel(WIDTH, 1.2 + (0.14 + 0.22 * (1 if dots else bars)) * len(table))
+    high = max(0.22 * (1 if dots else bars), 0.15 * max(n.count("\n") + 1 for n in table or [""]))
+    fig, ax = panel(WIDTH, 1.2 + (0.14 + high) * len(table))
     most = 0.0
     for y, (row_name, row) in enumerate(table.items()):
-        means = {name: seeds_of(value, scale).mean() for name, value in row.items()}
+        means = {
+            name: seeds_of(name or row_name, value, scale).mean() for name, value in row.items()
+        }
         if dots and len(means) > 1:
             ax.plot(list(means.values()), [y] * len(means), color=ink.LIGHT, linewidth=4, zorder=0)
         for name, mean in means.items():
@@ -84,7 +91,7 @@ def show_bars(
             colour, mark, _ = look_of(name, number)
             colour = ink.ORANGE if row_name in yours else colour
             place = y if dots else y + (number + 0.5) * thick - size / 2
-            seeds = seeds_of(row[name], scale)
+            seeds = seeds_of(name, row[name], scale)
             most = max(most, seeds.max())
             if dots:
                 ax.plot(mean, place, mark, color=colour, markersize=7)
@@ -109,8 +116,7 @@ def show_bars(
     ax.set_yticks(range(len(table)), list(table))
     for words in ax.get_yticklabels():
         words.set_fontweight("bold" if words.get_text() in yours else "normal")
-    if ax.get_legend_handles_labels()[1]:
-        fig.legend(loc="outside lower center", ncols=3)
+    _draw_legend(fig, least=1)
     return fig
 
 
@@ -125,14 +131,16 @@ def show_curves(
     percent: bool = False,
     log: str = "",
     limits: tuple[float | None, float | None] = (0, None),
+    marks: Mapping[str, float] | None = None,
     height: float = 3.2,
     columns: int = 0,
 ) -> CourseFigure:
     """Draw measurements along an axis, a curve for each name, in one panel or several.
 
     Args:
-        curves: name -> a measurement for each place; or, for several panels side by side, the
-            panel's title -> such a mapping. A curve that ends early has fewer; nan is left out.
+        curves: name -> a measurement for each place, or place -> measurement; or, for several
+            panels side by side, the panel's title -> such a mapping. A curve that ends early has
+            fewer; nan is left out.
         x: the places; by default 0, 1, 2 ...; those are the axis's numbers where they are at
             most ten.
         xlabel: what runs along the axis, with its unit.
@@ -141,20 +149,25 @@ def show_curves(
         percent: whether measurements, in [0, 1], are shown in %.
         log: the logarithmic axes: "x", "y" or "xy".
         limits: of the vertical axis; a logarithmic one has its own.
+        marks: name -> a place, drawn as a vertical line.
         height: of a row of panels in inches.
         columns: panels in a row; by default all.
     """
-    is_one = not all(isinstance(lines, Mapping) for lines in curves.values())
+    is_one = not all(map(_is_panel, curves.values()))
     panels: dict[str, Mapping[str, Any]] = {"": curves} if is_one else dict(curves)
     scale, labels = (100 if percent else 1), [ylabel] if isinstance(ylabel, str) else list(ylabel)
     across = columns or len(panels)
     down = -(-len(panels) // across)
     fig, axes = figure(down, across, size=(WIDTH, down * height))
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    at = [line for lines in panels.values() for line in lines.values() if isinstance(line, Mapping)]
+    x = sorted({place for line in at for place in line}) if at else x
     for number, (ax, (title, lines)) in enumerate(zip(axes.flat, panels.items(), strict=True)):
         for name, points in lines.items():
             colour, mark, line = look_of(name, names.index(name))
-            seeds = [seeds_of(point, scale) for point in points]
+            if isinstance(points, Mapping):
+                points = [points.get(place, np.nan) for place in x or ()]
+            seeds = [seeds_of(name, point, scale) for point in points]
             places = list(range(len(seeds)) if x is None else x)[: len(seeds)]
             there = [k for k, each in enumerate(seeds) if not np.isnan(each).all()]
             places, seeds = [places[k] for k in there], [seeds[k] for k in there]
@@ -166,6 +179,9 @@ def show_curves(
         if level:
             words = f"{level[0]}: {level[1]:.0%}" if percent else f"{level[0]}: {level[1]:.3g}"
             ax.axhline(scale * level[1], color=ink.GREY, linestyle=":", label=words)
+        for word, place in (marks or {}).items():
+            ax.axvline(place, color=ink.GREY, linestyle=":")
+            ax.text(place, 0.02, f" {word}", transform=ax.get_xaxis_transform(), fontsize=8)
         ax.set(title=title, xlabel=xlabel, ylabel=labels[number] if number < len(labels) else "")
         ax.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
         if "y" not in log:
@@ -175,11 +191,7 @@ def show_curves(
             ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         elif "x" not in log and (x is None or all(float(place).is_integer() for place in x)):
             ax.locator_params(axis="x", integer=True)
-    handles: dict[str, Any] = {}
-    for ax in axes.flat:
-        handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    if len(handles) > 1:
-        fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+    _draw_legend(fig, least=2)
     return fig
 
 
@@ -246,6 +258,22 @@ def show_images(
     if label and mappable is not None:
         fig.colorbar(mappable, ax=axes.ravel().tolist(), label=label, shrink=0.8)
     return fig
+
+
+def _draw_legend(fig: CourseFigure, least: int) -> None:
+    """Name what all panels show, each once, in a line or in three columns, if it is enough."""
+    handles: dict[str, Any] = {}
+    for ax in fig.axes:
+        handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    is_short = sum(len(name) + 6 for name in handles) < 90
+    if len(handles) >= least:
+        columns = len(handles) if is_short else 3
+        fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
+
+
+def _is_panel(lines: Any) -> bool:
+    """Say whether these are curves by name, and not the measurements of one curve."""
+    return isinstance(lines, Mapping) and all(isinstance(name, str) for name in lines)
 
 
 def _as_array(picture: Any) -> np.ndarray:

@@ -72,9 +72,8 @@ def judge_order(order: str, rows: Sequence[tuple[str, Any]]) -> tuple[dict[str, 
     places = {letter: guess.index(letter) + 1 for letter in wanted}
     pairs = list(itertools.combinations(rows, 2))  # the cheaper one first
     right = sum(a.accuracy == b.accuracy or places[x] < places[y] for (x, a), (y, b) in pairs)
-    return places, (
-        f"Of {len(pairs)} pairs you put {right} in the right order; by chance half would be."
-    )
+    by_chance = "by chance half would be"
+    return places, f"Of {len(pairs)} pairs you put {right} in the right order; {by_chance}."
 
 
 def letters(costs: Sequence[Any]) -> str:

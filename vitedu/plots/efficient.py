@@ -33,7 +33,8 @@ def show_tokens(photograph: torch.Tensor, panels: Mapping[str, torch.Tensor]) ->
     for ax, (title, owners) in zip(axes[0], panels.items(), strict=True):
         picture, (H, W), (gh, gw) = photograph / 255, photograph.shape[1:], owners.shape
         if H % gh or W % gw:
-            raise ValueError(f"{H} × {W} pixels cannot be cut into {gh} × {gw} patches.")
+            remedy = f"H must be a multiple of {gh}, W of {gw}"
+            raise ValueError(f"{H} × {W} pixels cannot be cut into {gh} × {gw} patches: {remedy}.")
         large = owners.repeat_interleave(H // gh, 0).repeat_interleave(W // gw, 1)  # (H, W)
         for owner, patches in zip(*owners.unique(return_counts=True), strict=True):
             here = large == owner
@@ -76,7 +77,7 @@ def show_trade(
     costs = [cost for cost, _ in points.values()]
     for number, (name, (cost, accuracies)) in enumerate(points.items()):
         cost *= 1.25 ** costs[:number].count(cost)
-        seeds, colour = seeds_of(accuracies, 100), ink.pick(number % 7)  # no yellow on white
+        seeds, colour = seeds_of(name, accuracies, 100), ink.pick(number % 7)  # no yellow on white
         label = f"{name}, {len(seeds)} seeds" if len(seeds) > 1 else name
         look = {"fillstyle": "none", "markersize": 10, "markeredgewidth": 2, "label": label}
         if len(seeds) > 1:

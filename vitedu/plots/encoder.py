@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from vitedu.plots import ink
-from vitedu.plots.charts import show_curves, show_images
+from vitedu.plots.charts import show_curves
 from vitedu.plots.parts import draw_box, write
 from vitedu.plots.style import figure, panel, styled
 
@@ -52,6 +52,7 @@ def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
     place = x[low].item(), y[low].item()
     value.annotate(words, place, (-2.2, 1.0), arrowprops=line, ha="center", fontsize=8)
     value.set(xlim=(-4, 3), ylim=(-0.5, 3))
+    fig.axes[2].axhline(0, color=ink.LIGHT, zorder=0)
     return fig
 
 
@@ -211,21 +212,3 @@ def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figu
     ax.set(xlabel=xlabel, xlim=(0, 100), ylim=(len(rows) - 0.5, -0.5))
     _name_parts(fig, ax)
     return fig
-
-
-@styled
-def show_named(
-    pictures: Sequence[torch.Tensor], probabilities: torch.Tensor, class_names: Sequence[str]
-) -> Figure:
-    """Draw pictures, and below each the three classes that a model finds most probable.
-
-    Args:
-        pictures: n tensors (C, H, W), uint8 or floats in [0, 1], of any sizes.
-        probabilities: (n, K), rows that sum to 1.
-        class_names: K names.
-    """
-    words = [
-        "\n".join(f"{class_names[k]}, {belief[k]:.0%}" for k in belief.argsort(descending=True)[:3])
-        for belief in probabilities.detach().cpu()
-    ]
-    return show_images({"": pictures}, words={"": words}, across=4)

@@ -2,11 +2,10 @@
 
 Role: where a kernel answers, controls of ipywidgets redraw the figure for every cell and setting.
 Elsewhere (exported pages, front ends without ipywidgets) one picture stands in their place, and
-says which cell to run. The left side of every figure is drawn here. Not here: the explorers
+says which cell to run. Both come from one description, an ``Explorer``. Not here: the explorers
 themselves (``vitedu.plots.widgets``).
 """
 
-import functools
 import html
 import io
 import os
@@ -19,32 +18,52 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
-from matplotlib.font_manager import findfont
-from matplotlib.image import AxesImage
-from matplotlib.patches import Rectangle
-from matplotlib.text import Text
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image
 
 from vitedu.hardware import current_profile
-from vitedu.plots import ink
-from vitedu.plots.parts import draw_image, frame, write_cells
+from vitedu.plots.parts import frame
 from vitedu.plots.style import DPI, WIDTH, CourseFigure, hide_ticks, styled
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 HEIGHT = 3.6  # inches: of a figure, as wide as a notebook column
 PICTURE = 0.01, 0.06, 0.375, 0.8333  # in the figure: left, bottom, width, height of its picture
-# a figure, and a function that moves it to cell k and gives the artists that changed
-FigureAndMove = tuple[CourseFigure, Callable[[int], Sequence[Artist]]]
+
+
+class ExplorerFigure(CourseFigure):
+    """A figure with a picture to click into, at its left, and artists that follow the click."""
+
+    def __init__(self, grid_size: tuple[int, int]):
+        super().__init__(figsize=(WIDTH, HEIGHT))
+        self.followers: list[tuple[Artist, dict[str, Any]]] = []
+        self.picture = self.add_axes(PICTURE)
+        hide_ticks(self.picture)
+        self.frame_in(self.picture, grid_size)
+
+    def follow(self, artist: Artist, **values: Any) -> None:
+        """Let an artist follow the click: name of a property -> its value for each cell."""
+        self.followers.append((artist, values))
+
+    def frame_in(self, ax, grid_size: tuple[int, int]) -> None:
+        """Frame the clicked cell of a grid that fills some axes."""
+        rows, columns = grid_size
+        corners = [
+            (k % columns / columns, 1 - (k // columns + 1) / rows) for k in range(rows * columns)
+        ]
+        look = {"transform": ax.transAxes, "zorder": 3}
+        self.follow(frame(ax, 0, 0, 1 / columns, 1 / rows, **look), xy=corners)
+
+    def move(self, cell: int) -> list[Artist]:
+        """Move what follows to a cell; give it, what is in front last."""
+        for artist, values in self.followers:
+            artist.set(**{name: column[cell] for name, column in values.items()})
+        return sorted((artist for artist, _ in self.followers), key=Artist.get_zorder)
 
 
 @dataclass(repr=False, eq=False)
 class Explorer:
     """A figure that follows a click into its picture, and one setting."""
 
-    # Gives the figure for a setting, its picture where PICTURE says. What moves with a cell are
-    # pictures that fill their axes, lines of text on their baselines, and anything else.
-    draw: Callable[[Any], FigureAndMove]
+    draw: Callable[[ExplorerFigure, Any], None]  # draws into an empty figure, for a setting
     describe: Callable[[Any, int], str]  # says what that figure shows, for screen readers too
     settings: Sequence
     setting_name: str  # such as "patch size (px)"
@@ -52,11 +71,10 @@ class Explorer:
     grid: Any
     start: Any = None  # the setting that is shown first; by default the first one
     cell_name: str = "patch"  # what a cell of the picture is called
-    # setting -> canvas, function that moves its figure, and pixels that never change
+    # setting -> canvas, and pixels that never change
     drawn: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        self.draw = styled(self.draw)
         if not callable(self.grid):
             self.grid = lambda setting, size=self.grid: size
         self.start = self.settings[0] if self.start is None else self.start
@@ -69,44 +87,41 @@ class Explorer:
         rows, columns = self.grid(setting)
         return int(row * rows) * columns + int(column * columns)
 
+    @styled
+    def figure(self, setting, cell: int) -> ExplorerFigure:
+        """Draw the figure of a setting, moved to a cell."""
+        figure = ExplorerFigure(self.grid(setting))
+        self.draw(figure, setting)
+        figure.move(cell)
+        return figure
+
     def frame(self, setting, cell: int) -> bytes:
         """Draw one frame, as a JPEG; only what the cell changes is drawn anew."""
         if setting not in self.drawn:
-            figure, move = self.draw(setting)
+            figure = self.figure(setting, cell)
             figure.set_dpi(DPI)  # with twice the dots a browser takes nearly twice as long
             canvas = FigureCanvasAgg(figure)
-            for artist in move(cell):
+            for artist in figure.move(cell):
                 artist.set_animated(True)  # left out of the background
             canvas.draw()
-            self.drawn[setting] = canvas, move, canvas.copy_from_bbox(figure.bbox)
-        canvas, move, background = self.drawn[setting]
+            self.drawn[setting] = canvas, canvas.copy_from_bbox(figure.bbox)
+        canvas, background = self.drawn[setting]
         canvas.restore_region(background)
-        pixels, words = np.asarray(canvas.buffer_rgba()), []
-        for artist in move(cell):
-            if isinstance(artist, AxesImage):
-                paste(artist, pixels)
-            elif isinstance(artist, Text):
-                words.append(artist)
-            else:
-                artist.axes.draw_artist(artist)
-        picture = Image.frombuffer("RGBX", canvas.get_width_height(), pixels, "raw", "RGBX", 0, 1)
-        write_lines(words, picture)
-        buffer = io.BytesIO()
-        picture.save(buffer, format="jpeg", quality=80)
+        for artist in canvas.figure.move(cell):
+            artist.axes.draw_artist(artist)
+        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
+        picture.save(buffer := io.BytesIO(), format="jpeg", quality=80)
         return buffer.getvalue()
 
     def still(self) -> CourseFigure:
         """Draw the form without a kernel: the first setting, the cell in the middle, and words."""
         cell = self.cell_at(self.start, 0.5, 0.5)
-        figure, move = self.draw(self.start)
-        move(cell)
+        figure = self.figure(self.start, cell)
         figure.write_below(self.describe(self.start, cell), "to click into it")
         return figure
 
     def _ipython_display_(self) -> None:
         show_live(self.still(), self.widget_view() if kernel_answers() else None)
-
-    # -- with a kernel ----------------------------------------------------------------------------
 
     def widget_view(self):
         """Give the form for a running kernel: a widget of ipywidgets, 7.7 or later.
@@ -120,14 +135,14 @@ class Explorer:
         setting = widgets.SelectionSlider(
             options=options, value=self.start, description=self.setting_name, style=wide
         )
-        cell = widgets.IntSlider(description=self.cell_name, style=wide)
+        middle = self.cell_at(self.start, 0.5, 0.5)
+        cell = widgets.IntSlider(middle, max=middle, description=self.cell_name, style=wide)
         picture = widgets.Image(format="jpeg", layout=widgets.Layout(width="100%"))
         words, style = widgets.HTML(), widgets.HTML(f"<style>{read_style()}</style>")
         shared = {"layout": widgets.Layout(), "style": widgets.ButtonStyle()}
 
         def button(k: int):
-            tooltip = f"{self.cell_name} {k}"
-            button = widgets.Button(description=str(k), tooltip=tooltip, **shared)
+            button = widgets.Button(description=str(k), tooltip=f"{self.cell_name} {k}", **shared)
             if button.has_trait("tabbable"):
                 button.tabbable = False  # one stop for the keyboard, the slider, not hundreds
             button.on_click(lambda _: setattr(cell, "value", k))
@@ -149,69 +164,27 @@ class Explorer:
 
         def show(change=None):
             picture.value = self.frame(setting.value, cell.value)
-            description = html.escape(self.describe(setting.value, cell.value))
-            words.value = f'<p role="status" aria-live="polite">{description}</p>'
+            said = html.escape(self.describe(setting.value, cell.value))
+            words.value = f'<p role="status" aria-live="polite">{said}</p>'
 
-        def regrid(change=None):
-            rows, columns = self.grid(setting.value)
-            place = 0.5, 0.5
-            if change:  # the same place in the finer or coarser grid
-                old_rows, old_columns = self.grid(change.old)
-                row, column = divmod(cell.value, old_columns)
-                place = (row + 0.5) / old_rows, (column + 0.5) / old_columns
+        def regrid(before):
+            size, (rows, columns) = self.grid(setting.value), self.grid(before)
+            row, column = divmod(cell.value, columns)
             cell.unobserve(show, "value")
-            cell.max = rows * columns - 1
-            cell.value = self.cell_at(setting.value, *place)
+            cell.max = size[0] * size[1] - 1
+            # the same place in the finer or coarser grid
+            cell.value = self.cell_at(setting.value, (row + 0.5) / rows, (column + 0.5) / columns)
             cell.observe(show, "value")
             show()
-            for size, box in layers.items():
-                box.layout.visibility = "visible" if size == (rows, columns) else "hidden"
+            for each, box in layers.items():
+                box.layout.visibility = "visible" if each == size else "hidden"
 
-        setting.observe(regrid, "value")
-        regrid()
+        setting.observe(lambda change: regrid(change.old), "value")
+        regrid(self.start)
         controls = widgets.HBox([setting, cell], layout=widgets.Layout(flex_flow="row wrap"))
         whole = widgets.VBox([style, controls, stage, words])
         whole.add_class("vitedu-explorer")
         return whole
-
-
-def paste(image: AxesImage, pixels: np.ndarray) -> None:
-    """Draw a picture of some cells. It colours cells, where matplotlib would colour every pixel.
-
-    Args:
-        image: fills its axes; its cells keep sharp edges.
-        pixels: (H, W, 4), uint8, of the whole figure; changed in place.
-    """
-    colours = image.to_rgba(np.ma.asarray(image.get_array()), bytes=True)  # (rows, columns, 4)
-    colours = np.where(colours[..., 3:] == 0, 255, colours)  # paper where there is no value
-    left, low, right, high = np.rint(image.get_window_extent().extents).astype(int)
-    height, width = high - low, right - left
-    row = (2 * np.arange(height) + 1) * colours.shape[0] // (2 * height)
-    column = (2 * np.arange(width) + 1) * colours.shape[1] // (2 * width)
-    top = len(pixels) - high
-    pixels[top : top + height, left:right] = colours[row[:, None], column]
-
-
-def write_lines(words: Sequence[Text], picture: Image.Image) -> None:
-    """Write lines of text. It writes a line at once, where matplotlib would draw letter by letter.
-
-    Args:
-        words: each stands on its baseline.
-        picture: of the whole figure; changed in place.
-    """
-    pen = ImageDraw.Draw(picture)
-    for text in words:
-        x, y = text.get_transform().transform(text.get_position())
-        size = float(text.get_fontsize()) * text.figure.dpi / 72
-        font = typeface(findfont(text.get_fontproperties()), size)
-        anchor = text.get_horizontalalignment()[0].replace("c", "m") + "s"
-        pen.text((x, picture.height - y), text.get_text(), to_hex(text.get_color()), font, anchor)
-
-
-@functools.cache
-def typeface(path: str, size: float) -> ImageFont.FreeTypeFont:
-    """Open a font in a size, once."""
-    return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
 
 
 def read_style() -> str:
@@ -248,64 +221,3 @@ def show_live(still: CourseFigure, widget: Any) -> None:
     display(data, metadata=known, raw=True)
     labels = Path(__file__).with_name("labels.js").read_text(encoding="utf-8")
     display({"text/html": f"<script>{labels}</script>", "text/plain": ""}, raw=True)
-
-
-# -- the left side of a figure --------------------------------------------------------------------
-
-
-def explorer_figure(title: str = "") -> tuple[CourseFigure, Any]:
-    """Open the figure of an explorer, and the axes in it that is clicked into."""
-    fig = CourseFigure(figsize=(WIDTH, HEIGHT))
-    ax = fig.add_axes(PICTURE)
-    ax.set_title(title)
-    hide_ticks(ax)
-    return fig, ax
-
-
-def moving_frame(
-    ax, columns: int, side: float = 1, *, corner: float = -0.5, linewidth: float = 2.5
-) -> Callable[[int], Rectangle]:
-    """Frame a cell of a picture; give a function that moves the frame to cell k and gives it.
-
-    Args:
-        ax: of the picture.
-        columns: cells in a row; k counts row by row.
-        side: of a cell, in the axes' units.
-        corner: x and y of the picture's corner.
-        linewidth: of the frame, in points.
-    """
-    moving = frame(ax, corner, corner, side, linewidth=linewidth)
-
-    def move(k: int) -> Rectangle:
-        row, column = divmod(k, columns)
-        moving.set_xy((column * side + corner, row * side + corner))
-        return moving
-
-    return move
-
-
-def image_to_click(
-    image, grid_size: tuple[int, int], title: str = "click a patch"
-) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
-    """Open an explorer's figure with an image (C, H, W) and a ``moving_frame``; give both."""
-    fig, ax = explorer_figure()
-    draw_image(ax, image, title)
-    return fig, moving_frame(ax, grid_size[1], image.shape[-1] / grid_size[1])
-
-
-def table_to_click(
-    values: np.ndarray, words: np.ndarray, title: str, high: float
-) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
-    """Open an explorer's figure with a table and a ``moving_frame``; give both.
-
-    Args:
-        values: (rows, columns), what colours the cells.
-        words: of the same shape, what each cell says.
-        title: what the colour means.
-        high: where the colours end; they start at 0.
-    """
-    fig, ax = explorer_figure(title)
-    ax.pcolormesh(values, cmap=ink.SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
-    ax.invert_yaxis()
-    write_cells(ax, words, values <= 0.6 * high, corner=0, fontsize=7.5)
-    return fig, moving_frame(ax, values.shape[1], corner=0, linewidth=3)

@@ -27,6 +27,14 @@ def draw_image(ax, image, title: str = "", **options):
     return draw_map(ax, to_picture(image), title, cmap="gray", vmin=0, vmax=1, **options)
 
 
+def check_square(image) -> None:
+    """Refuse an image (C, H, W) that is not square, and say what makes it so."""
+    _, H, W = image.shape
+    if H != W:
+        remedy = "vitedu.data.photograph.square_photograph(image, 224) cuts a square out of it"
+        raise ValueError(f"the image must be square (got H={H}, W={W}); {remedy}.")
+
+
 def name_rows(axes: np.ndarray, names: Iterable[str], size: float = 10) -> None:
     """Write the name of each row of axes to its left, in letters of a size in points."""
     for ax, name in zip(axes[:, 0], names, strict=True):

@@ -8,7 +8,15 @@ import torch
 
 from vitedu.plots import ink
 from vitedu.plots.charts import show_images
-from vitedu.plots.parts import colour_cells, draw_box, draw_image, draw_lines, frame, write
+from vitedu.plots.parts import (
+    check_square,
+    colour_cells,
+    draw_box,
+    draw_image,
+    draw_lines,
+    frame,
+    write,
+)
 from vitedu.plots.style import WIDTH, CourseFigure, figure, panel, styled, to_picture
 
 
@@ -47,10 +55,11 @@ def show_pipeline(image: torch.Tensor, patch_size: int, class_name: str) -> Cour
     """Draw the Vision Transformer in one picture, from pixels at the bottom to a class at the top.
 
     Args:
-        image: (3, H, W), with at most 16 patches of this size.
+        image: (3, H, H), with at most 16 patches of this size.
         patch_size: P, in pixels.
         class_name: what the image shows, written at the end of the pipeline.
     """
+    check_square(image)
     tiles = cut(torch.as_tensor(image), patch_size).flatten(0, 1)  # (N, C, P, P)
     fig, ax = panel(WIDTH, 5.4)
     # tokens and patches share these columns, apart from the class token's at the left
@@ -59,12 +68,9 @@ def show_pipeline(image: torch.Tensor, patch_size: int, class_name: str) -> Cour
     left, side = columns[0], 0.8 * step
 
     def box(x, y, width, height, text, colour):
-        look = {
-            "facecolor": colour,
-            "edgecolor": ink.GREY,
-            "corners": "pad=0,rounding_size=0.15",
-        }
-        draw_box(ax, x, y + height / 2, (width, height), text, **look)
+        look = {"facecolor": colour, "edgecolor": ink.GREY}
+        size, corners = (width, height), "pad=0,rounding_size=0.15"
+        draw_box(ax, x, y + height / 2, size, text, corners=corners, **look)
 
     def arrow(x, y, x_end, y_end, colour=ink.GREY):
         ax.annotate("", (x_end, y_end), (x, y), arrowprops={"arrowstyle": "-|>", "color": colour})
@@ -158,9 +164,8 @@ def show_wrong_orders(image: torch.Tensor, patch_size: int) -> CourseFigure:
 
     Each wrong cut has the right shape and holds every value once. The image must be square.
     """
+    check_square(image)
     tiles = cut(image, patch_size)  # (gh, gw, C, P, P)
-    if len(tiles) != tiles.shape[1]:
-        raise ValueError(f"the image must be square (got H, W = {tuple(image.shape[1:])})")
     orders = {
         "the image": tiles,
         "A": image.reshape(tiles.shape),
@@ -201,30 +206,4 @@ def show_filters_as_rows(weight, by_conv, by_matrix, row: int = 0) -> CourseFigu
     both.plot(x, y, ".", color=ink.BLUE, markersize=3)
     both.set(title="the tokens", xlabel="by the convolution", ylabel="by the matrix")
     both.set_aspect("equal", adjustable="datalim")
-    return fig
-
-
-@styled
-def show_similarity(tables: dict[str, torch.Tensor], grid_size: tuple[int, int]) -> CourseFigure:
-    """Show how alike the codes of a grid's cells are: a line of pictures for each table of codes.
-
-    First the matrix of all cosines, then for cells 0, 4, 28 and 63 a map of the grid. The scale is
-    the same everywhere: -1 to 1.
-
-    Args:
-        tables: codes (gh*gw, D) under their name.
-        grid_size: (gh, gw).
-    """
-    places = {k: divmod(k, grid_size[1]) for k in (0, 4, 28, 63)}
-    rows = {}
-    for name, codes in tables.items():
-        unit = torch.nn.functional.normalize(codes.float(), dim=1)
-        cosine = unit @ unit.T
-        rows[name] = [cosine, *cosine[list(places)].unflatten(1, grid_size)]
-    titles = [f"with {k} = {place}" for k, place in places.items()]
-    titles.insert(0, f"all {len(cosine)} x {len(cosine)} pairs")
-    fig = show_images(rows, titles=titles, label="cosine", scale=(-1, 1), cmap=ink.DIVERGING)
-    for number, (row, column) in enumerate(places.values(), start=1):
-        for ax in fig.axes[number:-1:5]:  # in each line of pictures
-            ax.plot(column, row, "o", markerfacecolor="none", markeredgecolor="black", markersize=7)
     return fig

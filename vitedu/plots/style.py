@@ -5,6 +5,7 @@ what figures draw alike (``vitedu.plots.parts``).
 """
 
 import base64
+import contextlib
 import functools
 import html
 import io
@@ -15,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 from PIL import Image
@@ -30,11 +32,12 @@ MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page 
 
 # Every figure is a white card with dark ink, in light and dark themes alike: the ink is set here
 # too, so that a dark style of the reader's own cannot turn it white.
-INK = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+INK = "text.color axes.labelcolor axes.edgecolor xtick.color ytick.color patch.edgecolor".split()
 PAPER = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
 RC: dict[Any, Any] = {  # matplotlib's types list every key
     **dict.fromkeys(INK, ink.BLACK),
     **dict.fromkeys(PAPER, "white"),
+    "lines.color": ink.BLUE,
     "savefig.transparent": False,
     "figure.autolayout": False,
     "figure.constrained_layout.use": False,
@@ -60,7 +63,8 @@ def styled(draw: Drawing) -> Drawing:
 
     @functools.wraps(draw)
     def draw_in_style(*args, **kwargs):
-        with plt.rc_context(RC):
+        is_set = all(plt.rcParams[name] == value for name, value in RC.items())
+        with contextlib.nullcontext() if is_set else plt.rc_context(RC):
             drawn = draw(*args, **kwargs)
         if isinstance(drawn, CourseFigure) and draw.__doc__:
             summary = draw.__doc__.partition("\n\n")[0].split()
@@ -68,6 +72,10 @@ def styled(draw: Drawing) -> Drawing:
         return drawn
 
     return cast(Drawing, draw_in_style)
+
+
+class CourseAxes(Axes):
+    """Axes that give the course's style to what a cell adds when the helper is done, too."""
 
 
 class CourseFigure(Figure):
@@ -132,6 +140,14 @@ class CourseFigure(Figure):
         display(read_aloud(data["text/plain"]), raw=True)
 
 
+for _kind, _methods in (
+    (CourseAxes, "text annotate axhline axvline legend set_xticks set_yticks"),
+    (CourseFigure, "text legend colorbar"),
+):
+    for _method in _methods.split():
+        setattr(_kind, _method, styled(getattr(_kind, _method)))
+
+
 def read_aloud(words: str) -> dict[str, str]:
     """Give an output that shows nothing and is read: JupyterLab gives a picture no words."""
     page = Path(__file__).with_name("words.html").read_text(encoding="utf-8")
@@ -181,7 +197,8 @@ def figure(
     """
     with plt.rc_context(RC):
         fig = CourseFigure(figsize=size or (WIDTH, 3.0 * rows), layout="constrained")
-        axes = fig.subplots(rows, columns, squeeze=False, **kwargs)
+        look = {"axes_class": CourseAxes}
+        axes = fig.subplots(rows, columns, squeeze=False, subplot_kw=look, **kwargs)
     for ax in () if ticks else axes.flat:
         hide_ticks(ax)
     return fig, axes

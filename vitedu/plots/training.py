@@ -14,46 +14,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vitedu.plots import charts, ink
-from vitedu.plots.parts import draw_horizons, draw_image, frame, verdict, write, write_cells
+from vitedu.plots.parts import draw_horizons, frame, verdict, write, write_cells
 from vitedu.plots.style import WIDTH, CourseFigure, figure, panel, styled, to_picture
 
 WINDOW = 10  # steps of a running mean
-
-
-@styled
-def show_by_rate(
-    runs: Mapping[str, Mapping[float, Sequence[float]]],
-    ylabel: str,
-    *,
-    line: tuple[str, float] | None = None,
-    xlabel: str = "learning rate",
-) -> Figure:
-    """Draw an outcome against the learning rate: a dot a seed, a line through their means.
-
-    Args:
-        runs: name of the arm -> {learning rate: the outcome of each seed}.
-        ylabel: what was measured, with its unit.
-        line: a level to compare with, its name first.
-        xlabel: what else runs along the axis, on a scale of equal factors.
-    """
-    rates = sorted({rate for outcomes in runs.values() for rate in outcomes})
-    curves = {name: [run.get(rate, np.nan) for rate in rates] for name, run in runs.items()}
-    xlabel += " (a dot a seed, the line joins means)"
-    return charts.show_curves(curves, rates, xlabel=xlabel, ylabel=ylabel, level=line, log="x")
-
-
-@styled
-def show_views(original, views, titles: Sequence[str] | None = None) -> Figure:
-    """Draw an image and the views that augmentation made of it.
-
-    Args:
-        original: (C, H, W), uint8 or floats in [0, 1].
-        views: (n, C, H, W), of the same kind.
-        titles: n words below the views; by default they are counted.
-    """
-    words = ["the image", *(titles or [f"view {i + 1}" for i in range(len(views))])]
-    across = len(words) // 2 + 1
-    return charts.show_images({"": [original, *views]}, words={"": words}, across=across)
 
 
 @styled
@@ -62,20 +26,17 @@ def show_curves(
     *,
     chance: float | None = None,
     horizons: Mapping[str, float] | None = None,
-) -> Figure:
-    """Draw loss and accuracy by epoch; epochs count from 1.
+    more: Mapping[str, str] | None = None,
+) -> CourseFigure:
+    """Draw loss and accuracy by epoch; epochs count from 1, and the best one is marked.
 
     Args:
         column: gives the values of all epochs by their name, such as ``"train_loss"``, as
             ``History.column`` does.
         chance: the accuracy of guessing, drawn as a grey line.
         horizons: accuracies to compare with, such as those of ``vitedu.data.horizons``.
+        more: title of a further panel -> the name of its values.
     """
-    return _draw_epochs(column, chance, horizons)
-
-
-def _draw_epochs(column, chance, horizons, more: Mapping[str, str] | None = None) -> CourseFigure:
-    """Draw losses and accuracies by epoch, the best one, horizons, and ``more``: title -> name."""
     panels: dict[str, Mapping[str, Any]] = {
         title: {"training": column(f"train_{what}"), "validation": column(f"validation_{what}")}
         for title, what in (("loss", "loss"), ("accuracy", "accuracy"))
@@ -120,7 +81,8 @@ def show_run(
     """
     rows = [json.loads(line) for line in Path(metrics).read_text(encoding="utf-8").splitlines()]
     more = {"mean learning rate": "lr", "training images a second": "images_per_second"}
-    fig = _draw_epochs(lambda name: [row[name] for row in rows], chance, horizons, more)
+    look: Any = {"chance": chance, "horizons": horizons, "more": more}
+    fig = show_curves(lambda name: [row[name] for row in rows], **look)
     ax = fig.axes[1]
     ax.plot(len(rows), 100 * test_accuracy, "D", color=ink.RED, clip_on=False)
     ax.set_title(f"{ax.get_title()}\n◆ test, last epoch: {test_accuracy:.1%}")
@@ -160,30 +122,11 @@ def show_moment(
     ax.locator_params(axis="x", nbins=5)  # numbers of five digits do not meet
     if losses:
         ax.legend(loc="lower left", fontsize=8)
-    _draw_wall(wall, images, truth, answers)
+    draw_wall(wall, images, truth, answers)
     return fig
 
 
-@styled
-def show_named(own, words: Sequence[str], images, truth, answers) -> CourseFigure:
-    """Draw a photograph of the reader's own with what a model calls it, and named images beside it.
-
-    Args:
-        own: (C, S, S), of any size.
-        words: lines below it.
-        images: (n, C, H, W).
-        truth: the class of each.
-        answers: what the model says.
-    """
-    fig, axes = figure(1, 2, size=(WIDTH, 4.6), width_ratios=(3, 4), ticks=False)
-    left, wall = axes[0]
-    draw_image(left, own, "yours")
-    left.set_xlabel("\n".join(words))
-    _draw_wall(wall, images, truth, answers)
-    return fig
-
-
-def _draw_wall(ax, images, truth: Sequence[str | None], answers: Sequence[str]) -> None:
+def draw_wall(ax, images, truth: Sequence[str | None], answers: Sequence[str]) -> None:
     """Draw images in rows and columns, each with what a model calls it; see ``show_moment``."""
     columns = int(np.ceil(len(images) ** 0.5))
     width, height = 1.16, 1.42  # one cell: an image, and room for two lines of words
@@ -201,18 +144,6 @@ def _draw_wall(ax, images, truth: Sequence[str | None], answers: Sequence[str]) 
     rows = -(-len(images) // columns)
     ax.set(xlim=(-0.1, columns * width), ylim=(rows * height, -0.1), aspect="equal")
     ax.axis("off")
-
-
-@styled
-def show_horizons(accuracies: Mapping[str, float], horizons: Mapping[str, float]) -> Figure:
-    """Draw accuracies among those that they can be compared with, as bars, the lowest on top.
-
-    Args:
-        accuracies: name -> in [0, 1], such as the run that just ended, and what was guessed.
-        horizons: the same for what others reach.
-    """
-    both = sorted({**horizons, **accuracies}.items(), key=lambda pair: pair[1])
-    return charts.show_bars(dict(both), "accuracy (%)", yours=accuracies)
 
 
 @styled

@@ -2,6 +2,9 @@
 
 Role: arrays in, an ``Explorer`` out; a figure that moves, and a sentence for each of its places.
 Not here: clicking, sliders and pages (``vitedu.plots.explorer``), and any measuring.
+
+Legend: an image is (C, H, H), uint8 or floats in [0, 1]; a grid of patches has grid_size (gh, gw),
+N = gh*gw of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,24 +12,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib import colormaps
 from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.transforms import offset_copy
 
 from vitedu.plots import ink
-from vitedu.plots.explorer import (
-    HEIGHT,
-    PICTURE,
-    Explorer,
-    FigureAndMove,
-    explorer_figure,
-    image_to_click,
-    moving_frame,
-    table_to_click,
-)
-from vitedu.plots.parts import draw_image, draw_map, uniform_bar
+from vitedu.plots.explorer import HEIGHT, PICTURE, Explorer, ExplorerFigure
+from vitedu.plots.parts import check_square, draw_image, draw_map, uniform_bar, write_cells
 from vitedu.plots.patches import cut, draw_grid
 from vitedu.plots.style import WIDTH, to_picture
 
+BOTTOM, TOP = PICTURE[1], PICTURE[1] + PICTURE[3]  # of the picture that is clicked
 SHADES = (ink.BLUE, ink.SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 
@@ -35,79 +30,71 @@ def position(k: int, columns: int) -> str:
     return f"row {k // columns}, column {k % columns}"
 
 
+def table_to_click(fig: ExplorerFigure, values, words, title: str, high: float) -> None:
+    """Draw a table where it is clicked, its colours from 0 to ``high``, and words in its cells."""
+    fig.picture.pcolormesh(values, cmap=ink.SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
+    fig.picture.invert_yaxis()
+    fig.picture.set_title(title)
+    write_cells(fig.picture, words, values <= 0.6 * high, corner=0, fontsize=7.5)
+
+
 def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explorer:
     """Show an image, its patches, and the row of the sequence that the clicked patch becomes.
 
     Args:
-        image: (C, H, W), uint8 or floats in [0, 1]; H and W divisible by every size.
+        image: (C, H, H); H divisible by every size.
         patch_sizes: the sizes to choose from, in pixels.
     """
+    check_square(image)
     image = torch.as_tensor(image)
     C, H, W = image.shape
 
-    def draw(P):
+    def draw(fig, P):
         tiles = cut(image, P).flatten(0, 1)  # (N, C, P, P)
-        sequence = tiles.flatten(1).numpy()  # (N, C*P*P)
-        fig, picture = explorer_figure()
-        draw_grid(picture, image, P, f"{len(tiles)} patches of {P} px")
+        sequence, N = tiles.flatten(1).numpy(), len(tiles)  # (N, C*P*P)
+        draw_grid(fig.picture, image, P, f"{N} patches of {P} px")
         places = (0.42, 0.5, 0.16, 0.3556), (0.66, 0.5, 0.32, 0.3556), (0.475, 0.16, 0.505, 0.2)
         close, matrix, values = map(fig.add_axes, places)
         matrix.imshow(sequence, cmap="gray", aspect="auto", interpolation="antialiased")
-        matrix.set(title=f"the sequence: {len(tiles)} rows", ylabel="row", xticks=[])
+        matrix.set(title=f"the sequence: {N} rows", ylabel="row", xticks=[])
         values.set(xlim=(0, C * P * P), ylim=(sequence.min(), sequence.max()), ylabel="value")
         values.set_title(f"its row: {C * P * P} numbers")
         values.set_xlabel("place in the row: red, green, blue" if C == 3 else "place in the row")
-        move_frame = moving_frame(picture, W // P, P, linewidth=3)
-        tile = draw_image(close, tiles[0], "one patch")
-        mark = matrix.axhline(0, color=ink.ORANGE, linewidth=2)
+        fig.follow(draw_image(close, tiles[0], "one patch"), data=list(map(to_picture, tiles)))
+        heights = [[k, k] for k in range(N)]
+        fig.follow(matrix.axhline(0, color=ink.ORANGE, linewidth=2), ydata=heights)
         (line,) = values.plot(sequence[0], color=ink.BLUE, linewidth=0.8)
-
-        def move(k):
-            tile.set_data(to_picture(tiles[k]))
-            mark.set_ydata([k, k])
-            line.set_ydata(sequence[k])
-            return move_frame(k), tile, mark, line
-
-        return fig, move
+        fig.follow(line, ydata=sequence)
 
     def describe(P, k):
         row = f"row {k} of the sequence: {C * P * P} numbers"
         return f"Patch {k} of {(H // P) * (W // P)} ({position(k, W // P)}) is {row}."
 
-    def grid(P):
-        return H // P, W // P
-
-    return Explorer(draw, describe, patch_sizes, "patch size (px)", grid, patch_sizes[-1])
+    sizes = {P: (H // P, W // P) for P in patch_sizes}
+    return Explorer(draw, describe, patch_sizes, "patch size (px)", sizes.get, patch_sizes[-1])
 
 
 def draw_attention_from(
-    image, weights, grid_size: tuple[int, int], titles: Sequence[str]
-) -> FigureAndMove:
+    fig: ExplorerFigure, image, weights, grid_size: tuple[int, int], titles: Sequence[str]
+) -> None:
     """Draw an image and the weights that one of its places gives to all places.
 
     The colour scale is the same for every place and table: weights relative to uniform,
     logarithmic, from a tenth of it to thirty times it.
 
     Args:
-        image: (C, H, W), square.
         weights: (N, N), row i is what place i attends to.
-        grid_size: (gh, gw), N = gh*gw.
         titles: of the image, of the map, and of what the map shows.
     """
     relative = (weights * weights.shape[-1]).unflatten(-1, grid_size).numpy(force=True)
-    fig, move_frame = image_to_click(image, grid_size, titles[0])
+    draw_image(fig.picture, image, titles[0])
     ax = fig.add_axes((0.47, *PICTURE[1:]))
     look = {"cmap": ink.SEQUENTIAL, "norm": LogNorm(0.1, 30)}
     attention_map = draw_map(ax, np.ones(grid_size), titles[1], **look)
     place = fig.add_axes((0.87, PICTURE[1], 0.02, PICTURE[3]))
     uniform_bar(fig, attention_map, f"{titles[2]} / uniform", cax=place)
-    move_second = moving_frame(ax, grid_size[1])
-
-    def move(k):
-        attention_map.set_data(relative[k].clip(1e-9))
-        return attention_map, move_frame(k), move_second(k)
-
-    return fig, move
+    fig.follow(attention_map, data=relative.clip(1e-9))
+    fig.frame_in(ax, grid_size)
 
 
 def explore_attention(
@@ -116,16 +103,15 @@ def explore_attention(
     """Show an image, and where the clicked patch looks at the chosen temperature.
 
     Args:
-        image: (C, H, W), uint8 or floats in [0, 1].
         weights_at: temperature -> weights (N, N), row i is what patch i attends to.
         temperatures: the values to choose from.
-        grid_size: (gh, gw), N = gh*gw.
     """
+    check_square(image)
     tables = {temperature: weights_at(temperature) for temperature in temperatures}
     titles = "click a query patch", "where it looks", "weight"
 
-    def draw(temperature):
-        return draw_attention_from(image, tables[temperature], grid_size, titles)
+    def draw(fig, temperature):
+        draw_attention_from(fig, image, tables[temperature], grid_size, titles)
 
     def describe(temperature, k):
         row = tables[temperature][k]
@@ -143,14 +129,13 @@ def explore_reach(image, tables: dict[str, Any], grid_size: tuple[int, int]) -> 
     """Show an image, and how strongly the clicked place of a network depends on every place.
 
     Args:
-        image: (C, H, W), uint8 or floats in [0, 1].
         tables: network -> (N, N), row i holds the shares of all places in what moves place i.
-        grid_size: (gh, gw), N = gh*gw.
     """
+    check_square(image)
     titles = "click a place", "what it depends on", "share"
 
-    def draw(name):
-        return draw_attention_from(image, tables[name], grid_size, titles)
+    def draw(fig, name):
+        draw_attention_from(fig, image, tables[name], grid_size, titles)
 
     def describe(name, k):
         row = tables[name][k]
@@ -169,59 +154,41 @@ def explore_inside(
     """Show for the clicked patch where every head of every block looks, and what is answered there.
 
     Args:
-        images: n pictures (C, H, W), uint8 or floats in [0, 1].
+        images: n images.
         weights: name of the model -> (n, L, nh, T, T); the last N tokens are patches.
         answers: name of the model -> for each picture, block and patch the answer in words.
-        grid_size: (gh, gw).
     """
+    check_square(images[0])
     gh, gw = grid_size
-    scale, first = LogNorm(0.1, 10), next(iter(answers))
+    look, first = {"cmap": ink.SEQUENTIAL, "norm": LogNorm(0.1, 10)}, next(iter(answers))
     left, right, gap = 0.405, 0.925, 0.02
-    bottom, top = PICTURE[1], PICTURE[1] + PICTURE[3]
-    block = (right - left - gap * (len(weights) - 1)) / len(weights)
+    width = (right - left - gap * (len(weights) - 1)) / len(weights)  # of a model
+    lines = max(1, round(0.4 * gh))  # of paper below each block, as high as cells
 
-    def draw(i):
-        fig, move_frame = image_to_click(images[i], grid_size)
-        maps, lines = [], []
+    def draw(fig, i):
+        draw_image(fig.picture, images[i], "click a patch")
         for number, (name, tables) in enumerate(weights.items()):
             L, nh, T, _ = tables[i].shape
-            row = (top - bottom) / L
-            side = min(block / nh, row * 0.72 * HEIGHT / WIDTH)  # of a map, in widths of the figure
-            size = side * (nh - 1 / (gw + 1)), side * WIDTH / HEIGHT * gw / (gw + 1)
-            start = left + number * (block + gap)
-            fig.text(start + nh * side / 2, top + 0.02, name, ha="center", fontsize=10)
+            # all maps of a model are one picture, because one is drawn faster than many
+            maps = np.full((gh * gw, L, gh + lines, nh, gw + 1), np.nan)
             patches = np.maximum(np.asarray(tables[i])[..., -gh * gw :, -gh * gw :] * T, 1e-9)
-            # (N, L, gh, nh, gw + 1): all heads of a layer are one picture, because one is drawn
-            # faster than many
-            rows = np.full((gh * gw, L, gh, nh, gw + 1), np.nan)
-            rows[..., :gw] = patches.reshape(L, nh, gh * gw, gh, gw).transpose(2, 0, 3, 1, 4)
-            rows = rows.reshape(gh * gw, L, gh, -1)[..., :-1]  # a column of paper between heads
-            # coloured once, not at every click
-            colours = colormaps[ink.SEQUENTIAL](scale(rows.ravel()), bytes=True)
-            colours = colours.reshape(*rows.shape, 4)
+            patches = patches.reshape(L, nh, gh * gw, gh, gw)
+            maps[:, :, :gh, :, :gw] = patches.transpose(2, 0, 3, 1, 4)
+            maps = maps.reshape(gh * gw, L * (gh + lines), -1)[..., :-1]
+            ax = fig.add_axes((left + number * (width + gap), BOTTOM, width, TOP - BOTTOM))
+            picture = draw_map(ax, maps[0], name, **look)
+            ax.set_anchor("NW")
+            fig.follow(picture, data=maps)
             for layer in range(L):
-                low = top - (layer + 1) * row
-                ax = fig.add_axes((start, low + 0.24 * row, *size))
-                look = {"cmap": ink.SEQUENTIAL, "norm": scale, "aspect": "auto"}
-                picture = draw_map(ax, rows[0, layer], **look)
-                maps.append((picture, colours[:, layer]))
-                below = fig.add_axes((start, low, block, 0.22 * row))
-                below.axis("off")
-                text = below.text(0, 0.3, "", fontsize=7)
-                lines.append((text, f"block {layer}: ", answers[name][i][layer]))
-        place = fig.add_axes((0.94, bottom, 0.012, top - bottom))
+                place = -0.5, (layer + 1) * (gh + lines) - lines / 2 - 0.5
+                ax.text(*place, f"block {layer}:", fontsize=7, va="center")
+                behind = offset_copy(ax.transData, fig, 32, units="points")
+                said = ax.text(*place, "", fontsize=7, va="center", transform=behind)
+                fig.follow(said, text=answers[name][i][layer])
+        place = fig.add_axes((0.94, BOTTOM, 0.012, TOP - BOTTOM))
         uniform_bar(fig, picture, "", cax=place)
         place.tick_params(labelsize=7, pad=1)
         place.set_title("× even", fontsize=7)
-
-        def move(k):
-            for picture, coloured in maps:
-                picture.set_data(coloured[k])
-            for text, of_block, words in lines:
-                text.set_text(f"{of_block}{words[k]}")
-            return move_frame(k), *(picture for picture, _ in maps), *(text for text, *_ in lines)
-
-        return fig, move
 
     def describe(i, k):
         answer = f"the {first} model answers {answers[first][i][-1][k]} after its last block"
@@ -236,32 +203,26 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
     Args:
         tables: kind of attention -> (3, N, N) boolean; entry (n, i, j) says that token i depends on
             token j after n+1 blocks.
-        grid_size: (gh, gw), N = gh*gw.
     """
     colours, names = ListedColormap(list(SHADES)), ("one block", "two blocks", "three blocks")
 
-    def draw(kind):
+    def draw(fig, kind):
         is_seen, N = tables[kind], tables[kind].shape[-1]
-        counts = is_seen.sum(dim=-1).T.tolist()  # N lists of 3
+        counts = is_seen.sum(dim=-1).tolist()  # 3 lists of N
         after = (3 - is_seen.sum(dim=0)).unflatten(-1, grid_size).numpy()  # (N, gh, gw), 0: one
-        fig, left = explorer_figure("click a token")
+        left = fig.picture
         right = fig.add_axes((0.56, PICTURE[1] + 0.12, 0.42, PICTURE[3] - 0.12))
         edges = {"edgecolors": ink.GREY, "linewidth": 0.4}
         cells = left.pcolormesh(after[0], cmap=colours, vmin=0, vmax=3, **edges)
         left.invert_yaxis()
-        move_frame = moving_frame(left, grid_size[1], corner=0)
-        bars = right.barh(names, counts[0], color=SHADES[:3], edgecolor=ink.BLACK, linewidth=0.8)
+        left.set_title("click a token")
+        fig.follow(cells, array=after)
+        bars = right.barh(names, [0] * 3, color=SHADES[:3], edgecolor=ink.BLACK, linewidth=0.8)
+        for bar, widths in zip(bars, counts, strict=True):
+            fig.follow(bar, width=widths)
         right.invert_yaxis()
         right.set(xlim=(0, N), xlabel=f"tokens seen, of {N}")
         right.set_title("seen after (colours as on the left; white: not yet)", fontsize=9)
-
-        def move(k):
-            cells.set_array(after[k])
-            for bar, count in zip(bars, counts[k], strict=True):
-                bar.set_width(count)
-            return cells, move_frame(k), *bars
-
-        return fig, move
 
     def describe(kind, k):
         one, two, three = tables[kind][:, k].sum(dim=-1).tolist()
@@ -279,8 +240,8 @@ def explore_neighbours(
     kind.
 
     Args:
-        images: (n*n, C, H, W), uint8 or floats in [0, 1].
-        gallery: (m, C, H, W), what is searched.
+        images: n*n images.
+        gallery: m images, what is searched.
         tables: kind of features -> (n*n, k) indices into the gallery, the nearest first; k is even.
         names: class of each image of the gallery.
         truth: class of each image of the square.
@@ -288,24 +249,18 @@ def explore_neighbours(
     kinds, n, side = list(tables), round(len(images) ** 0.5), images.shape[-1]
     mosaic = images.unflatten(0, (n, n)).permute(2, 0, 3, 1, 4).flatten(3, 4).flatten(1, 2)
 
-    def draw(kind):
-        fig, move_frame = image_to_click(mosaic, (n, n), "click an image")
+    def draw(fig, kind):
+        draw_image(fig.picture, mosaic, "click an image")
         fig.text(0.7, 0.93, f"nearest by {kind}", ha="center", fontsize=10)
-        pictures, words = [], []
         across = tables[kind].shape[1] // 2
         width = 0.56 / across
-        for row, column in np.ndindex(2, across):
+        places = np.ndindex(2, across)
+        for (row, column), found in zip(places, tables[kind].T.tolist(), strict=True):
             ax = fig.add_axes((0.42 + column * width, 0.5 - 0.4 * row, 0.9 * width, 0.32))
-            pictures.append(draw_image(ax, gallery[0]))
-            words.append(ax.text(side / 2, side + 5.3, "", ha="center", fontsize=8))
-
-        def move(i):
-            for picture, word, index in zip(pictures, words, tables[kind][i].tolist(), strict=True):
-                picture.set_data(to_picture(gallery[index]))
-                word.set_text(names[index])
-            return move_frame(i), *pictures, *words
-
-        return fig, move
+            pictures = [to_picture(gallery[index]) for index in found]
+            fig.follow(draw_image(ax, gallery[0]), data=pictures)
+            word = ax.text(side / 2, side + 5.3, "", ha="center", fontsize=8)
+            fig.follow(word, text=[names[index] for index in found])
 
     def describe(kind, i):
         classes = [names[index] for index in tables[kind][i].tolist()]
@@ -315,33 +270,26 @@ def explore_neighbours(
     return Explorer(draw, describe, kinds, "features", (n, n), kinds[-1])
 
 
-def draw_similarity(image, tables: Mapping[str, Any], grid_size: tuple[int, int]) -> FigureAndMove:
+def draw_similarity(
+    fig: ExplorerFigure, image, tables: Mapping[str, Any], grid_size: tuple[int, int]
+) -> None:
     """Draw an image and, for every name of ``tables``, the cosines of one patch with all patches.
 
     Args:
-        image: (C, H, W), square.
         tables: name -> (N, N) cosines.
-        grid_size: (gh, gw), N = gh*gw.
     """
-    fig, move_frame = image_to_click(image, grid_size)
+    draw_image(fig.picture, image, "click a patch")
     side = min(0.5 / len(tables), 0.3)
     height = side * WIDTH / HEIGHT
     start = 0.41 + (0.5 - side * len(tables)) / 2
-    maps = []
-    for number, name in enumerate(tables):
+    for number, (name, table) in enumerate(tables.items()):
         ax = fig.add_axes((start + number * (side + 0.01), 0.2, side, height))
-        maps.append(draw_map(ax, np.zeros(grid_size), name, cmap=ink.DIVERGING, vmin=-1, vmax=1))
+        shown = draw_map(ax, np.zeros(grid_size), name, cmap=ink.DIVERGING, vmin=-1, vmax=1)
+        fig.follow(shown, data=np.asarray(table).reshape(-1, *grid_size))
     place = fig.add_axes((0.94, 0.2, 0.012, height))
-    fig.colorbar(maps[-1], cax=place)
+    fig.colorbar(shown, cax=place)
     place.tick_params(labelsize=7, pad=1)
     place.set_title("cosine", fontsize=7)
-
-    def move(k):
-        for picture, table in zip(maps, tables.values(), strict=True):
-            picture.set_data(np.asarray(table[k]).reshape(grid_size))
-        return move_frame(k), *maps
-
-    return fig, move
 
 
 def explore_similarity(
@@ -350,13 +298,13 @@ def explore_similarity(
     """Show for the clicked patch which patches have features like its own, for every model.
 
     Args:
-        images: n pictures (C, H, W), uint8 or floats in [0, 1].
+        images: n images.
         tables: for each picture, name of the model -> (N, N) cosines between its patches.
-        grid_size: (gh, gw).
     """
+    check_square(images[0])
 
-    def draw(i):
-        return draw_similarity(images[i], tables[i], grid_size)
+    def draw(fig, i):
+        draw_similarity(fig, images[i], tables[i], grid_size)
 
     def describe(i, k):
         counts = {name: int((table[k] > 0.5).sum()) - 1 for name, table in tables[i].items()}
@@ -371,13 +319,12 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
     """Show which positions are like that of the clicked patch, for one way of giving positions.
 
     Args:
-        image: (C, H, W), uint8 or floats in [0, 1].
         tables: name of the way -> (N, N) cosines between the positions of all patches.
-        grid_size: (gh, gw).
     """
+    check_square(image)
 
-    def draw(name):
-        return draw_similarity(image, {name: tables[name]}, grid_size)
+    def draw(fig, name):
+        draw_similarity(fig, image, {name: tables[name]}, grid_size)
 
     def describe(name, k):
         cosines = np.asarray(tables[name][k]).copy()
@@ -389,16 +336,6 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
         return f"{name}, patch {k} ({position(k, grid_size[1])}): {'; '.join(extremes)}."
 
     return Explorer(draw, describe, list(tables), "positions", grid_size)
-
-
-def entropy(weights: np.ndarray) -> np.ndarray:
-    """Give the entropy (nats) of weights along the last axis: 0 if one has all, ln T if equal.
-
-    Example:
-        >>> float(entropy(np.array([0.0, 1.0])))
-        0.0
-    """
-    return -(weights * np.log(weights.clip(1e-30))).sum(axis=-1) + 0.0
 
 
 def explore_softmax(
@@ -416,35 +353,31 @@ def explore_softmax(
     size = len(widths), len(temperatures)
     # scale -> (T,) for each place, what softmax receives and what it gives
     inputs = {scale: [of[d] / t for d, t in places] for scale, of in scores.items()}
-    weights = {s: np.stack([softmax(x).numpy() for x in rows]) for s, rows in inputs.items()}
+    weights = {s: torch.stack([softmax(x) for x in rows]) for s, rows in inputs.items()}
+    # entropy in nats, 0 if one key has all
+    entropies = {s: torch.special.entr(w).sum(dim=-1).abs() for s, w in weights.items()}
 
-    def draw(scale):
-        keys, nats = range(weights[scale].shape[-1]), entropy(weights[scale])
+    def draw(fig, scale):
+        T, nats = weights[scale].shape[-1], entropies[scale].numpy()
         words = [f"d {d}\nT {t:g}\n{n:.2f}" for (d, t), n in zip(places, nats, strict=True)]
-        table, title = (nats.reshape(size), np.reshape(words, size)), "entropy (nats); click a cell"
-        fig, move_frame = table_to_click(*table, title, np.log(len(keys)))
+        table = nats.reshape(size), np.reshape(words, size)
+        table_to_click(fig, *table, "entropy (nats); click a cell", np.log(T))
         ax = fig.add_axes((0.48, 0.2, 0.5, 0.69))
-        bars = ax.bar(keys, [0.0] * len(keys), color=ink.BLUE)
         below = {"ha": "center", "fontsize": 8, "transform": ax.get_xaxis_transform()}
-        numbers = [ax.text(key, -0.055, "", **below) for key in keys]
-        ax.axhline(1 / len(keys), color=ink.GREY, linestyle=":", zorder=0)
+        for key, bar in enumerate(ax.bar(range(T), [0.0] * T, color=ink.BLUE)):
+            fig.follow(bar, height=weights[scale][:, key].tolist())
+            numbers = [f"{row[key]:.1f}" for row in inputs[scale]]
+            fig.follow(ax.text(key, -0.055, "", **below), text=numbers)
+        ax.axhline(1 / T, color=ink.GREY, linestyle=":", zorder=0)
         ax.set(title="weights of the keys; dotted: uniform", ylim=(0, 1), ylabel="weight")
         ax.set_xticks([])
         ax.set_xlabel("score of each key, divided by the temperature", labelpad=16)
 
-        def move(k):
-            for key in keys:
-                bars[key].set_height(weights[scale][k, key])
-                numbers[key].set_text(f"{inputs[scale][k][key]:.1f}")
-            return move_frame(k), *bars, *numbers
-
-        return fig, move
-
     def describe(scale, k):
-        (d, t), w = places[k], weights[scale][k]
+        (d, t), w, nats = places[k], weights[scale][k], entropies[scale][k]
         return (
             f"Scores {scale}, d = {d}, temperature {t:g}: the largest of {len(w)} weights is "
-            f"{w.max():.3f}, the entropy {entropy(w):.2f} of at most {np.log(len(w)):.2f} nats."
+            f"{w.max():.3f}, the entropy {nats:.2f} of at most {np.log(len(w)):.2f} nats."
         )
 
     return Explorer(draw, describe, list(scores), "scores", size, cell_name="width and temperature")
@@ -469,23 +402,16 @@ def explore_schedule(
         for length in lengths
     }  # (places, length)
 
-    def draw(length):
+    def draw(fig, length):
         means, highest = rates[length].mean(axis=-1), rates[length].max()
-        title = "colour: mean rate; click a cell"
-        table = np.reshape(means, size), np.reshape(words, size)
-        fig, move_frame = table_to_click(*table, title, means.max())
+        table = means.reshape(size), np.reshape(words, size)
+        table_to_click(fig, *table, "colour: mean rate; click a cell", means.max())
         ax = fig.add_axes((0.5, 0.16, 0.48, 0.73))
-        (line,) = ax.plot(rates[length][0], color=ink.BLUE)
+        fig.follow(*ax.plot(rates[length][0], color=ink.BLUE), ydata=rates[length])
         ax.set(xlabel="step", ylabel="learning rate used", title="the schedule")
         ax.set(xlim=(0, length - 1), ylim=(0, 1.05 * highest))
         for warmup in warmups[1:]:
             ax.axvline(warmup - 1, color=ink.LIGHT, zorder=0)
-
-        def move(k):
-            line.set_ydata(rates[length][k])
-            return move_frame(k), line
-
-        return fig, move
 
     def describe(length, k):
         (warmup, peak), rate = places[k], rates[length][k]

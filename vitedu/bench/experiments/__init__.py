@@ -199,6 +199,9 @@ def by_arm(rows: Iterable[Measurement], result: str, factor: float = 1) -> dict[
     """Give arm -> one of its results, a seed each, times ``factor``; arms as they come."""
     found: dict[str, list] = {}
     for row in rows:
+        if result not in row.results:
+            which = f"the row of {row.arm!r}, seed {row.seed}, in {row.experiment}.jsonl"
+            raise ValueError(f"{which} has no {result} (got {', '.join(row.results)}). {REMEDY}")
         found.setdefault(row.arm, []).append(factor * row.results[result])
     return found
 

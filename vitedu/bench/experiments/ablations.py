@@ -6,12 +6,12 @@ choices, so validation images decide. A change for the worse stays in the list.
 
 from collections.abc import Iterable
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from vitedu.bench import experiments
-from vitedu.bench.experiments import Arms, Measurement, Profile, Results, cut, images, settings_of
+from vitedu.bench.experiments import Arms, Measurement, Profile, Results, Settings
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.options import build_model, preset
@@ -20,58 +20,39 @@ PRESET = "vit_pico_patch4_32"
 TEXTBOOK = "textbook: class token, AdamW 1e-3"
 BEST = "Muon at 4e-3"  # where the trials start
 
-
-class Change(NamedTuple):
-    """One step: what it starts from and what it changes."""
-
-    name: str  # as the table says it, and the name of the arm
-    after: str | None  # the arm that it starts from
-    changes: dict[str, Any]  # fields of ViTConfigWithOptions or of TrainConfig
-
-
-CHANGES = (
-    Change(TEXTBOOK, None, {}),
-    Change("mean of the patches, no class token", TEXTBOOK, {"pool": "mean"}),
-    Change("rotary positions", "mean of the patches, no class token", {"rope": True}),
-    Change("label smoothing 0.1", "rotary positions", {"label_smoothing": 0.1}),
-    Change("AdamW at 3e-3", "label smoothing 0.1", {"lr": 3e-3}),
-    Change("Muon at 3e-3", "AdamW at 3e-3", {"optimizer": "muon"}),
-    Change(BEST, "Muon at 3e-3", {"lr": 4e-3}),
-    Change("QK-norm", BEST, {"qk_norm": True}),
-    Change("random operation on half the images", BEST, {"policy_share": 0.5}),
-    Change("CutMix on half the images", BEST, {"cutmix_share": 0.5}),
-    Change("batch 256 instead of 128", BEST, {"batch_size": 256}),
-    Change("batch 64 instead of 128", BEST, {"batch_size": 64}),
-    Change("average of the weights, 0.998", BEST, {"ema_decay": 0.998}),
-    Change("no crops, no mirroring", BEST, {"crop_padding": None}),
-    Change("learned positions alone", BEST, {"rope": False}),
-    Change("class token again", BEST, {"pool": "cls"}),
-)
-AFTER = {change.name: change.after for change in CHANGES}
+# arm -> the one that it starts from, and what it changes there
+CHANGES: dict[str, tuple[str | None, Settings]] = {
+    TEXTBOOK: (None, {}),
+    "mean of the patches, no class token": (TEXTBOOK, {"pool": "mean"}),
+    "rotary positions": ("mean of the patches, no class token", {"rope": True}),
+    "label smoothing 0.1": ("rotary positions", {"label_smoothing": 0.1}),
+    "AdamW at 3e-3": ("label smoothing 0.1", {"lr": 3e-3}),
+    "Muon at 3e-3": ("AdamW at 3e-3", {"optimizer": "muon"}),
+    BEST: ("Muon at 3e-3", {"lr": 4e-3}),
+    "QK-norm": (BEST, {"qk_norm": True}),
+    "random operation on half the images": (BEST, {"policy_share": 0.5}),
+    "CutMix on half the images": (BEST, {"cutmix_share": 0.5}),
+    "batch 256 instead of 128": (BEST, {"batch_size": 256}),
+    "batch 64 instead of 128": (BEST, {"batch_size": 64}),
+    "average of the weights, 0.998": (BEST, {"ema_decay": 0.998}),
+    "no crops, no mirroring": (BEST, {"crop_padding": None}),
+    "learned positions alone": (BEST, {"rope": False}),
+    "class token again": (BEST, {"pool": "cls"}),
+}
 ARMS: Arms = {}
-for change in CHANGES:
-    ARMS[change.name] = (ARMS[change.after] if change.after else {}) | change.changes
-
-
-def settings(name: str) -> tuple[dict, dict]:
-    """Collect the changes that lead to an arm: of the model and of ``TrainConfig``.
-
-    Example:
-        >>> settings("rotary positions")
-        ({'pool': 'mean', 'rope': True}, {})
-    """
-    return settings_of(name, ARMS)
+for name, (start, changes) in CHANGES.items():
+    ARMS[name] = (ARMS[start] if start else {}) | changes
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one arm on the photographs, on a few of them to try it out."""
-    data = images(profile, None, quick=(1_000, 1_000))
-    return train_arm(arm, seed, data, epochs=cut(3, profile, 1))
+    data = experiments.images(profile, None, quick=(1_000, 1_000))
+    return train_arm(arm, seed, data, epochs=experiments.cut(3, profile, 1))
 
 
 def train_arm(arm: str, seed: int, data: Data, *, epochs: int, device: str = "auto") -> Results:
     """Train one arm and measure it on the validation images, after the last epoch."""
-    changes, recipe = settings(arm)
+    changes, recipe = experiments.settings_of(arm, ARMS)
     sizes = {name: getattr(data, name) for name in ("image_size", "in_channels", "num_classes")}
     torch.manual_seed(seed)
     model = build_model(preset(PRESET, fused=True, **sizes, **changes))
@@ -92,10 +73,15 @@ def summary(runs: Iterable[Measurement]) -> list[dict[str, Any]]:
     lines = []
     for arm, options, group in experiments.group_by_arm(runs, ARMS):
         own = {run.seed: run.results["validation_accuracy"] for run in group}
-        before = found.get((AFTER[arm], str(options)), {})  # a change stands behind its start
+        before = found.get((CHANGES[arm][0], str(options)), {})  # a change stands behind its start
         gains = [own[seed] - before[seed] for seed in own if seed in before]
         seeds = list(own.values())
-        line: Any = {"change": arm, "after": AFTER[arm], "seeds": len(group), "accuracies": seeds}
+        line: Any = {
+            "change": arm,
+            "after": CHANGES[arm][0],
+            "seeds": len(group),
+            "accuracies": seeds,
+        }
         line |= {"accuracy": fmean(seeds), "gains": gains, "data": options["data"]}
         line |= {"gain": fmean(gains) if gains else None, "epochs": options.get("epochs")}
         lines.append(line)
