@@ -16,7 +16,7 @@ from vitedu.checks.answers import AnswerInfo, Call, LocalAnswer, Source
 from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker
 from vitedu.checks.compare import is_same
-from vitedu.checks.contrast import describe_contrast
+from vitedu.checks.contrast import describe_contrast, describe_pattern
 from vitedu.checks.diagnose import diagnose
 from vitedu.checks.findings import RETURNS, is_polish, list_parts, make_findings
 from vitedu.checks.judge import DEFINITION, Problem, Stage, find_problems
@@ -129,7 +129,7 @@ def judge_observations(
         diagnoses = diagnose(checker, cases, problems, got, want, cache)
     except WordsError:  # `vitedu lint` names file and remedy; the numbers are told without them
         diagnoses = []
-    if checker.is_related and not diagnoses:
+    if not diagnoses:
         problems = _add_contrast(cases, problems, got, want)
     if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
         return report.set_passed(findings, got, diagnoses)
@@ -142,13 +142,15 @@ def judge_observations(
 
 
 def _add_contrast(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:
-    """Give problems with wrong values a headline: which cases are right and which are wrong."""
+    """Say of problems with wrong values which cases are right, and what the wrong ones share."""
     usual = [case for case in cases if case.is_usual]
     if any(got[case.name].error is not None for case in usual):
         return problems
-    words = describe_contrast(usual, got, want)
+    headline, pattern = describe_contrast(usual, got, want), describe_pattern(usual, got, want)
     return {
-        part: replace(problem, headline=words)
+        part: replace(
+            problem, headline=headline, got="; ".join(filter(None, (problem.got, pattern)))
+        )
         if problem.stage is Stage.VALUES and problem.case in usual
         else problem
         for part, problem in problems.items()
@@ -238,9 +240,6 @@ def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Probl
     wrong = [problems[part].case for part in ("values", "returns") if part in problems]
     if wrong and is_polish(checker, "gradients"):
         problems.pop("gradients", None)  # another function has other gradients
-    again = problems.get("again")
-    if again is not None and again.stage is Stage.EFFECTS and len(problems) > 1:
-        problems.pop("again")  # what has no effect costs points where the values show it
     if any(case is cases[0] for case in wrong):
         problems.pop("again", None)  # the second call repeats the first, so it is wrong as well
         cost = problems.get("cost")

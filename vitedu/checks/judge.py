@@ -18,11 +18,11 @@ from vitedu.checks.compare import (
     dtype_name,
     is_rounded,
     join_names,
-    name_unused_arguments,
     run_reader,
     tolerance,
 )
 from vitedu.checks.errors import DeviceMismatch
+from vitedu.checks.limits import WAITING, WAITS
 from vitedu.checks.observation import FRESHNESS, SIDE_EFFECTS, STABILITY, Observation
 
 
@@ -43,7 +43,6 @@ class Stage(IntEnum):
     VALUES = auto()
     FACTS = auto()
     SECOND_CALL = auto()  # a second call is right too, and neither call changes any setting
-    EFFECTS = auto()  # every argument has its effect
     UNCHANGED = auto()  # the inputs are not modified
     GRADIENTS = auto()
 
@@ -103,6 +102,8 @@ def error_text(seen: Observation) -> str:
         line = error.location[1] if len(error.location[1]) <= 80 else error.location[1][:79] + "…"
         where = f"   (line {error.location[0]}: {line})"
     if error.kind == "TimeUp":
+        if error.message == WAITS:
+            return f"it waits, over {WAITING:g} s; look for a sleep, a lock or an input(){where}"
         limit = seen.seconds or 10.0
         return f"no result within {limit:g} s; look for a loop that never ends{where}"
     if error.device_mismatch is DeviceMismatch.GENERATOR:
@@ -285,11 +286,6 @@ def _remove_common_names(ours: str, wanted: str) -> str:
     return "; ".join(texts) or ours
 
 
-def _judge_effects(case: Case, got: Observation, want: Observation):
-    words = name_unused_arguments(case, got, want)
-    return words and ("a result that depends on every argument", words, words)
-
-
 def _judge_second_call(got: Observation, want: Observation):
     changes = got.facts.get(SIDE_EFFECTS, "")
     words_by_fact = {
@@ -382,7 +378,6 @@ _JUDGES = {
     Stage.FINITE: _judge_finite,
     Stage.VALUES: _judge_values,
     Stage.FACTS: _judge_facts,
-    Stage.EFFECTS: _judge_effects,
     Stage.UNCHANGED: _judge_unchanged,
     Stage.GRADIENTS: _judge_gradients,
 }

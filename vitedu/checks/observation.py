@@ -39,8 +39,6 @@ class Observation:
     types: dict[str, str] = field(default_factory=dict)  # of outputs, as a student names them
     devices: dict[str, str] = field(default_factory=dict)  # of outputs that are tensors
     facts: dict[str, str] = field(default_factory=dict)  # what should hold -> what was observed
-    # "argument in output" -> what the output is for other values of the argument alone
-    effects: dict[str, str] = field(default_factory=dict)
     parameters: Parameters = Parameters()
     modified: tuple[str, ...] = ()  # arguments that the call changed
     detached: bool = False  # an output carries no gradient
@@ -84,8 +82,7 @@ STABILITY = "earlier results stay as they were"
 REPEATABILITY = "the same call gives the same result"
 INDEPENDENCE = "an item alone gives the same as in its batch"
 SIDE_EFFECTS = "everything is left as it was"
-SEED_CHANGE = "another seed for the global random numbers"
-SAME, OTHER = "the same", "another"  # in ``Observation.effects``
+SAME = "the same"
 Observations = dict[str, Observation]  # by name of the case
 
 

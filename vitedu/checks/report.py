@@ -201,10 +201,6 @@ class Report:
             self.lines.append(("right", "; ".join(right[:2]) + more))
         explained = [d for d in serious if first.name in d.parts]
         for diagnosis in explained[:1]:
-            if got and not diagnosis.why:
-                seen, relation = got[problem.case.name], f"; {diagnosis.got}"
-                words = explain(problem, seen, self.implementation, relation)
-                diagnosis = replace(diagnosis, why=words.get("why", ""))
             self.headline = diagnosis.name
             self._explain(diagnosis, None)
         if not explained:
