@@ -78,6 +78,12 @@ def diagnose(
             continue  # the answer crashes on ordinary calls; these calls fail for the same reason
         if problem.stage is Stage.DEVICE and "again" in problems:
             continue  # what an earlier call left behind is on another device, too
+        if problem.stage is Stage.GRADIENTS and diagnoses:
+            named = next((m for m in mistakes if m.id == diagnoses[0].id), None)
+            seen = got[problem.case.name]
+            if named and seen.detached and _is_cut_off(checker, named, cases[0], cache):
+                diagnoses = _add_diagnosis(diagnoses, replace(diagnoses[0], parts=(part,)))
+                continue
         # the ``part`` of the mistakes that may cause it
         home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
         for mistake in mistakes:
@@ -176,6 +182,12 @@ def _assign_parts(
         shares.append(tuple(part for part in parts if numeric[part].case.name in names))
     rest = tuple(part for part in parts if not any(part in share for share in shares))
     return [share + rest or parts for share in shares]
+
+
+def _is_cut_off(checker: Checker, mistake: Mistake, case: Case, cache: ReplayCache) -> bool:
+    """Tell whether the result of a mistake carries no gradient."""
+    made = mistake.build() if mistake.build else checker.combine([mistake])
+    return cache.observe(made, case).detached
 
 
 def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:

@@ -6,7 +6,7 @@ never a reference value.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, auto
 from typing import Any
 
@@ -37,6 +37,7 @@ class Stage(IntEnum):
     TYPE = auto()
     SHAPE = auto()
     DTYPE = auto()  # one that cannot take the place of the right one
+    CLOTHES = auto()  # the right kind of value in another type or shape: judging goes on
     PRECISION = auto()  # another width, or numbers for a mask: judging goes on
     DEVICE = auto()
     FINITE = auto()
@@ -57,6 +58,50 @@ class Problem:
     got: str
     headline: str = ""  # the headline of the report; default: that of the stage
     credit: float = 0.0  # the share of the part's points that it leaves
+
+
+def cast_clothes(
+    case: Case, got: Observation, want: Observation
+) -> tuple[Observation, Problem | None]:
+    """Cast outputs that are right but for their type or a shape of one number, and say so.
+
+    Booleans are taken for numbers where a number is asked for, and numbers for booleans nowhere.
+
+    Returns:
+        What the answer did, with such outputs as they should be; the first of them as a problem.
+    """
+    problem = None
+    if got.error is not None or "result" in got.types and "result" not in want.types:
+        return got, None
+    for name, wanted in want.arrays.items():
+        ours, kind = got.arrays.get(name), got.types.get(name, "")
+        if ours is None or ours.is_complex():
+            continue
+        is_one = wanted.ndim == 0 and ours.numel() == 1
+        is_wide = wanted.dtype == torch.float32 and ours.dtype == torch.float64
+        if kind == want.types.get(name) and not is_wide and (ours.ndim == 0 or not is_one):
+            continue
+        if (ours.dtype == torch.bool) != (wanted.dtype == torch.bool):
+            if wanted.dtype == torch.bool or not is_one:
+                continue
+        cast = ours.reshape(()) if is_one else ours
+        if cast.shape != wanted.shape:
+            continue
+        is_number = wanted.is_floating_point() or not cast.is_floating_point()
+        cast = cast.to(wanted.dtype) if is_number and (is_wide or kind != "tensor") else cast
+        devices = got.devices | {n: x for n, x in want.devices.items() if n == name}
+        types = got.types | {name: want.types.get(name, kind)}
+        got = replace(got, arrays=got.arrays | {name: cast}, types=types, devices=devices)
+        words = [f"{name} as {want.types.get(name)}", f"{kind}, whose numbers are judged"]
+        if kind == want.types.get(name):
+            what = f"dtype {dtype_name(ours.dtype)}" if is_wide else f"shape {tuple(ours.shape)}"
+            right = dtype_name(wanted.dtype) if is_wide else "()"
+            words = [f"{name} of {what.split()[0]} {right}", what]
+        problem = problem or Problem(Stage.CLOTHES, case, *words, credit=CLOTHES)
+    return got, problem
+
+
+CLOTHES = 0.5  # the credit for "returns" if a value has another type or shape
 
 
 def find_problems(case: Case, got: Observation, want: Observation) -> Iterator[Problem]:

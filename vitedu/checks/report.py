@@ -59,11 +59,12 @@ class Finding:
     skipped: bool = False  # not judged, because a part that it depends on failed
     is_polish: bool = False  # if it does not hold, that is a remark and fails no answer
     credit: float = 0.0  # the share of its points that is earned though it does not hold
+    scale: float = 1.0  # less if the answer fails, which keeps half of all points at most
 
     @property
     def points(self) -> float:
         """Points earned."""
-        return self.max_points * (1.0 if self.passed else self.credit)
+        return self.max_points * self.scale * (1.0 if self.passed else self.credit)
 
     @property
     def mark(self) -> str:
@@ -77,7 +78,7 @@ class Report:
     Attributes:
         exercise: its id.
         status: "passed", "failed", "error" (the answer raised) or "not_attempted".
-        points, max_points: partial credit is the sum over the findings that passed.
+        points, max_points: the sum over the findings that passed; half at most if one fails.
         remarks: the findings about polish that do not hold; they cost their points and no more.
         misconception: id of the first recognised mistake, or None.
         misconceptions: ids of all recognised mistakes.
