@@ -28,12 +28,7 @@ def describe_contrast(cases: list[Case], got: Observations, want: Observations) 
     wrong = [case for case in cases if case not in right]
     if not right or not wrong:
         return "the values are wrong on every input"
-    phrases = []
-    rows = {case.name: case_settings(case) for case in cases}
-    for name in dict.fromkeys(name for row in rows.values() for name in row):
-        good, bad = ([rows[case.name].get(name) for case in some] for some in (right, wrong))
-        if words := _describe_separation(name, good, bad):
-            phrases.append(words)
+    phrases = _list_separations(right, wrong)
     if 0 < len(phrases) < 3:  # where everything separates them, it is one case that differs in all
         return " and ".join(f"right {words}" for words in phrases)
     wrong_parts = list(dict.fromkeys(case.part for case in wrong))
@@ -42,6 +37,14 @@ def describe_contrast(cases: list[Case], got: Observations, want: Observations) 
     right_parts = [p for p in dict.fromkeys(c.part for c in right) if p not in wrong_parts]
     which = right[0].name if len(right) == 1 else join_names(right_parts)
     return f"right on {len(right)} of {len(cases)} inputs" + (f": {which}" if which else "")
+
+
+def _list_separations(right: list[Case], wrong: list[Case]) -> list[str]:
+    """List in words the settings that separate the right cases from the wrong ones."""
+    rows = [[case_settings(case) for case in some] for some in (right, wrong)]
+    names = dict.fromkeys(name for some in rows for row in some for name in row)
+    pairs = {name: [[row.get(name) for row in some] for some in rows] for name in names}
+    return [w for name, values in pairs.items() if (w := _describe_separation(name, *values))]
 
 
 def case_settings(case: Case) -> dict[str, Any]:

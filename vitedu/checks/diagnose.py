@@ -78,19 +78,26 @@ def diagnose(
             continue  # the answer crashes on ordinary calls; these calls fail for the same reason
         if problem.stage is Stage.DEVICE and "again" in problems:
             continue  # what an earlier call left behind is on another device, too
-        if problem.stage is Stage.GRADIENTS and diagnoses:
-            named = next((m for m in mistakes if m.id == diagnoses[0].id), None)
-            seen = got[problem.case.name]
-            if named and seen.detached and _is_cut_off(checker, named, cases[0], cache):
-                diagnoses = _add_diagnosis(diagnoses, replace(diagnoses[0], parts=(part,)))
-                continue
-        # the ``part`` of the mistakes that may cause it
-        home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
-        for mistake in mistakes:
-            if mistake.part == home and _explains(mistake.id, problem, got[problem.case.name]):
-                diagnoses = _add_diagnosis(diagnoses, _diagnosis(mistake, problem, got, (part,)))
-                break
+        seen = got[problem.case.name]
+        if new := _name_fact(checker, mistakes, diagnoses, part, problem, seen, cases[0], cache):
+            diagnoses = _add_diagnosis(diagnoses, new)
     return diagnoses
+
+
+def _name_fact(
+    checker: Checker, mistakes, diagnoses, part: str, problem: Problem, seen, first: Case, cache
+) -> Diagnosis | None:
+    """Name the mistake that is recognised from a fact, in a part that no number explains."""
+    if problem.stage is Stage.GRADIENTS and seen.detached and diagnoses:
+        named = next((m for m in mistakes if m.id == diagnoses[0].id), None)
+        if named and _is_cut_off(checker, named, first, cache):
+            return replace(diagnoses[0], parts=(part,))
+    # the ``part`` of the mistakes that may cause it
+    home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
+    for mistake in mistakes:
+        if mistake.part == home and _explains(mistake.id, problem, seen):
+            return _diagnosis(mistake, problem, seen, (part,))
+    return None
 
 
 def _name_numbers(
@@ -101,7 +108,7 @@ def _name_numbers(
         if matches := find_mistakes(checker, cases, got, want, cache):
             shares = _assign_parts(checker, matches, problems, got, want, cache)
             return [
-                _diagnosis(mistake, problems[share[0]], got, share)
+                _diagnosis(mistake, problems[share[0]], got[problems[share[0]].case.name], share)
                 for mistake, share in zip(matches, shares, strict=True)
             ]
     return []
@@ -157,7 +164,7 @@ def _name_further_calls(
         if facts.get(FRESHNESS) != right.get(FRESHNESS):
             words = "the same call with other values gives the earlier result"
             problem = replace(problem, got=words)
-            return [_diagnosis(family("cached_by_shape"), problem, got, parts)]
+            return [_diagnosis(family("cached_by_shape"), problem, got[case.name], parts)]
         for fact, (id_, name, evidence, step) in _FACT_WORDS.items():
             if fact in facts and facts[fact] != right.get(fact):
                 return [Diagnosis(id_, name, problem.expected, evidence, "", step, parts)]
@@ -217,8 +224,8 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
     }.get(mistake_id, False)
 
 
-def _diagnosis(mistake: Mistake, problem: Problem, got: Observations, parts) -> Diagnosis:
+def _diagnosis(mistake: Mistake, problem: Problem, seen: Observation, parts) -> Diagnosis:
     """Write a mistake with what the answer shows of it on the problem's case."""
-    evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
+    evidence = mistake.evidence and mistake.evidence(problem.case, seen)
     words = mistake.name, mistake.expected, evidence or problem.got, mistake.why, mistake.next_step
     return Diagnosis(mistake.id, *words, parts)

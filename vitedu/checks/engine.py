@@ -127,21 +127,7 @@ def judge_observations(
         return report.set_failed(findings, [], problems, got)
     cache = cache or ReplayCache()
     want = {case.name: cache.observe(checker.reference, case, SECONDS) for case in cases}
-    if not is_same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
-        for case in (case for case in cases if case.driver == "second_call"):
-            if FRESHNESS in want[case.name].facts:
-                got[case.name].facts[FRESHNESS] = want[case.name].facts[FRESHNESS]
-    clothed = {case.name: cast_clothes(case, got[case.name], want[case.name]) for case in cases}
-    slips = [
-        slip and replace(slip, stage=Stage.CLOTHES, credit=CLOTHES),
-        *(problem for _, problem in clothed.values()),
-    ]
-    cast = {name: seen for name, (seen, _) in clothed.items()}
-    problems = _find_problems(checker, parts, cases, cast, want, next(filter(None, slips), None))
-    if first.is_open:
-        words = "a forward as well; __init__ holds", "forward is still open: NotImplementedError"
-        headline = "__init__ holds, forward is still open"
-        problems["returns"] = Problem(Stage.CALL, cases[0], *words, headline)
+    cast, problems = _compare_all(checker, parts, cases, got, want, slip)
     findings = make_findings(checker, cases, parts, problems)
     if not problems:
         return report.set_passed(findings, got)
@@ -156,6 +142,30 @@ def judge_observations(
     if first.error is not None:
         report.status = "error"
     return report
+
+
+def _compare_all(
+    checker: Checker, parts: list[str], cases: list[Case], got, want, slip: Problem | None
+) -> tuple[Observations, dict[str, Problem]]:
+    """Compare what an answer did on all cases, without its clothes, with what is right.
+
+    ``slip`` is one of the signature. Returns the observations compared and the problems by part.
+    """
+    first = got[cases[0].name]
+    if not is_same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
+        for case in (case for case in cases if case.driver == "second_call"):
+            if FRESHNESS in want[case.name].facts:
+                got[case.name].facts[FRESHNESS] = want[case.name].facts[FRESHNESS]
+    clothed = {case.name: cast_clothes(case, got[case.name], want[case.name]) for case in cases}
+    cast = {name: seen for name, (seen, _) in clothed.items()}
+    slips = [slip and replace(slip, stage=Stage.CLOTHES, credit=CLOTHES)]
+    slips += [problem for _, problem in clothed.values()]
+    problems = _find_problems(checker, parts, cases, cast, want, next(filter(None, slips), None))
+    if first.is_open:
+        words = "a forward as well; __init__ holds", "forward is still open: NotImplementedError"
+        headline = "__init__ holds, forward is still open"
+        problems["returns"] = Problem(Stage.CALL, cases[0], *words, headline)
+    return cast, problems
 
 
 def _name_mistakes(

@@ -65,7 +65,7 @@ def cast_clothes(
 ) -> tuple[Observation, Problem | None]:
     """Cast outputs that are right but for their type or a shape of one number, and say so.
 
-    Booleans are taken for numbers where a number is asked for, and numbers for booleans nowhere.
+    Booleans are taken for numbers where one number is asked for, numbers for booleans nowhere.
 
     Returns:
         What the answer did, with such outputs as they should be; the first of them as a problem.
@@ -75,30 +75,38 @@ def cast_clothes(
         return got, None
     for name, wanted in want.arrays.items():
         ours, kind = got.arrays.get(name), got.types.get(name, "")
-        if ours is None or ours.is_complex():
+        right = want.types.get(name, kind)
+        cast = None if ours is None else _cast(ours, wanted, kind == right)
+        if cast is None:
             continue
-        is_one = wanted.ndim == 0 and ours.numel() == 1
-        is_wide = wanted.dtype == torch.float32 and ours.dtype == torch.float64
-        if kind == want.types.get(name) and not is_wide and (ours.ndim == 0 or not is_one):
-            continue
-        if (ours.dtype == torch.bool) != (wanted.dtype == torch.bool):
-            if wanted.dtype == torch.bool or not is_one:
-                continue
-        cast = ours.reshape(()) if is_one else ours
-        if cast.shape != wanted.shape:
-            continue
-        is_number = wanted.is_floating_point() or not cast.is_floating_point()
-        cast = cast.to(wanted.dtype) if is_number and (is_wide or kind != "tensor") else cast
+        words = [f"{name} as {right}", f"{kind}, whose numbers are judged"]
+        if kind == right and ours.shape != wanted.shape:
+            words = [f"{name} of shape ()", f"shape {tuple(ours.shape)}"]
+        elif kind == right:
+            words = [
+                f"{name} of dtype {dtype_name(wanted.dtype)}",
+                f"dtype {dtype_name(ours.dtype)}",
+            ]
         devices = got.devices | {n: x for n, x in want.devices.items() if n == name}
-        types = got.types | {name: want.types.get(name, kind)}
-        got = replace(got, arrays=got.arrays | {name: cast}, types=types, devices=devices)
-        words = [f"{name} as {want.types.get(name)}", f"{kind}, whose numbers are judged"]
-        if kind == want.types.get(name):
-            what = f"dtype {dtype_name(ours.dtype)}" if is_wide else f"shape {tuple(ours.shape)}"
-            right = dtype_name(wanted.dtype) if is_wide else "()"
-            words = [f"{name} of {what.split()[0]} {right}", what]
+        arrays, types = got.arrays | {name: cast}, got.types | {name: right}
+        got = replace(got, arrays=arrays, types=types, devices=devices)
         problem = problem or Problem(Stage.CLOTHES, case, *words, credit=CLOTHES)
     return got, problem
+
+
+def _cast(ours: torch.Tensor, wanted: torch.Tensor, has_right_type: bool) -> torch.Tensor | None:
+    """Return the numbers of an output as they should come; None if they do or cannot."""
+    is_one = wanted.ndim == 0 and ours.numel() == 1
+    is_wide = wanted.dtype == torch.float32 and ours.dtype == torch.float64
+    cast = ours.reshape(()) if is_one else ours
+    if cast.shape != wanted.shape or ours.is_complex():
+        return None
+    if has_right_type and not is_wide and ours.shape == wanted.shape:
+        return None
+    if wanted.dtype == torch.bool != ours.dtype or ours.dtype == torch.bool and not is_one:
+        return cast if ours.dtype == wanted.dtype else None
+    keeps_numbers = wanted.is_floating_point() or not cast.is_floating_point()
+    return cast.to(wanted.dtype) if keeps_numbers and (is_wide or not has_right_type) else cast
 
 
 CLOTHES = 0.5  # the credit for "returns" if a value has another type or shape
