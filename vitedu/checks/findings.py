@@ -92,7 +92,7 @@ def _list_idle_parts(cases: list[Case], problems: dict[str, Problem]) -> set[str
 
 def _limit_points(findings: list[Finding]) -> list[Finding]:
     """Let points follow the verdict: where the idea fails, at most half of them are earned."""
-    if all(finding.passed or finding.is_polish for finding in findings):
+    if not any(finding.fails for finding in findings):
         return findings
     most = MOST_FAILED * sum(finding.max_points for finding in findings)
     earned = sum(finding.points for finding in findings)

@@ -67,6 +67,11 @@ class Finding:
         return self.max_points * self.scale * (1.0 if self.passed else self.credit)
 
     @property
+    def fails(self) -> bool:
+        """Whether this part fails the answer."""
+        return not (self.passed or self.skipped or self.is_polish)
+
+    @property
     def mark(self) -> str:
         """A sign that can be read without colour."""
         return "✓" if self.passed else "–" if self.skipped else "✗"
@@ -191,7 +196,7 @@ class Report:
         """
         self.status = "failed"
         self._set_findings(findings, diagnoses)
-        failed = [f for f in findings if not f.passed and not f.skipped and not f.is_polish]
+        failed = [finding for finding in findings if finding.fails]
         first, problem = failed[0], problems[failed[0].name]
         serious = _sort_by_part(diagnoses, [finding.name for finding in failed])
         self._add_right([f.message for f in findings if f.passed and f.max_points])
