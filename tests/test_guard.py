@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib
 import os
 import random
 import signal
@@ -17,7 +18,6 @@ import torch
 from verdicts import failed_parts
 
 from vitedu import attention, encoder, patches, training
-from vitedu.checks import limits
 from vitedu.checks.api import judge
 from vitedu.checks.errors import is_raised_by_student
 from vitedu.checks.limits import MAX_OUTPUT, TimeUp, capture_output, time_limit
@@ -52,16 +52,6 @@ def settings() -> dict:
         "grad": torch.is_grad_enabled(),
         "inference": torch.is_inference_mode_enabled(),
         "autocast": torch.is_autocast_enabled("cpu"),
-        "autocast dtype": torch.get_autocast_dtype("cpu"),
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "anomaly": torch.is_anomaly_enabled(),
-        "threads": torch.get_num_threads(),
-        "precision": torch.get_float32_matmul_precision(),
-        # read by stepping in and out: autocast forgets its copies of weights at depth 0 alone
-        "depth of autocast": (
-            torch.autocast_increment_nesting() - 1,
-            torch.autocast_decrement_nesting(),
-        ),
         "filters": list(warnings.filters),
         "alarm": signal.getsignal(signal.SIGALRM),
     }
@@ -98,7 +88,6 @@ SURROUNDINGS = {
     "device meta": lambda: [torch.device("meta")],
     "device meta twice": lambda: [torch.device(name) for name in ("meta", "cpu", "meta")],
     "default device meta": DEFAULT_META,
-    "detect_anomaly": lambda: [torch.autograd.set_detect_anomaly(True)],
     "warnings as errors": lambda: [errors_for_warnings()],
     "numpy errors": lambda: [np.errstate(all="raise")],
 }
@@ -158,10 +147,6 @@ def spoil() -> None:
     torch.manual_seed(7)
     np.random.seed(7)
     random.seed(7)
-    torch.use_deterministic_algorithms(True)
-    torch.set_num_threads(torch.get_num_threads() + 1)
-    torch.set_float32_matmul_precision("medium")
-    torch.autograd.set_detect_anomaly(True, check_nan=False)
     torch.set_autocast_enabled("cpu", True)
     warnings.simplefilter("error")
 
@@ -190,8 +175,7 @@ SPOILED = {
     "set_grad_enabled": lambda: torch.set_grad_enabled(False),
     "set_default_device": lambda: torch.set_default_device("meta"),
     "device entered": lambda: torch.device("meta").__enter__(),
-    "inference mode entered": lambda: enter_for_good(torch.inference_mode()),
-    "autocast entered": lambda: enter_for_good(torch.autocast("cpu", dtype=torch.float16)),
+    "autocast entered": lambda: enter_for_good(torch.autocast("cpu")),
 }
 
 
@@ -219,10 +203,10 @@ def test_settings_that_change_results_are_undone_too(spoil_one, around):
 def test_time_limit_ends_a_block(busy):
     """A loop and a sleep are both interrupted."""
     start = time.perf_counter()
-    with pytest.raises(TimeUp), time_limit(0.1):
+    with pytest.raises(TimeUp), time_limit(0.1, waiting=0.5):
         while True:
             busy()
-    assert time.perf_counter() - start < 2.0
+    assert time.perf_counter() - start < 4.0
 
 
 def test_time_limit_passes_a_plain_handler():
@@ -249,64 +233,77 @@ def test_time_limit_works_in_a_thread():
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(5)
+    thread.join(60)
     assert ended == [True]
 
 
-@pytest.mark.slow
-def test_a_limit_does_not_outlive_its_thread():
-    """A thread that ends inside a block leaves its number to another, which goes on."""
-    entered, interrupted = [], []
-
-    def end_inside():
-        entered.append((time_limit(0.05), threading.get_ident()))
-        entered[0][0].__enter__()
-
-    def wait(is_reused):
+def swallowing():
+    """Catch whatever interrupts a loop, as a bare except does."""
+    while True:
         try:
-            is_reused.append(threading.get_ident() == entered[0][1])
-            for _ in range(100 if is_reused[0] else 1):
-                time.sleep(0.01)
-        except TimeUp:
-            interrupted.append(True)
-
-    def run(work, *args):
-        thread = threading.Thread(target=work, args=args)
-        thread.start()
-        thread.join()
-
-    run(end_inside)
-    for _ in range(200):
-        is_reused = []
-        run(wait, is_reused)
-        if is_reused[0]:
-            break
-    assert is_reused[0] and not interrupted
+            sum(range(1000))
+        except BaseException:  # noqa: S110
+            pass
 
 
-def test_a_block_is_left_although_time_is_up_at_its_end(monkeypatch):
-    """The exception may come while the block is being left; nothing may come after it."""
-    real, calls, ended = limits._Block.end, [], []
+def test_a_loop_that_catches_everything_ends():
+    """The line that catches the end of time is interrupted as well."""
+    start = time.process_time()
+    with pytest.raises(TimeUp), time_limit(0.1):
+        swallowing()
+    assert time.process_time() - start < 2 and sys.gettrace() is None
 
-    def interrupted_once(block):
-        calls.append(block)
-        if len(calls) == 1:
-            raise TimeUp
-        real(block)
 
-    monkeypatch.setattr(limits._Block, "end", interrupted_once)
+class Slow:
+    """Takes longer to go than there is time."""
+
+    def __del__(self):
+        start = time.thread_time()
+        while time.thread_time() - start < 0.5:
+            pass
+        DELETED.append(True)
+
+
+DELETED: list[bool] = []
+
+
+@pytest.mark.parametrize("place", ["main", "thread"])
+def test_no_destructor_is_interrupted(place):
+    """It could not pass the exception on, and would leave its work half done."""
+    DELETED.clear()
 
     def work():
-        try:
-            with time_limit(30):
+        with contextlib.suppress(TimeUp), time_limit(0.1):
+            Slow()
+            while True:
                 pass
-        except TimeUp:
-            ended.append(True)
 
     thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert ended == [True] and [block.has_ended for block in calls] == [True, True]
+    thread.start() if place == "thread" else work()
+    thread.join() if place == "thread" else None
+    assert DELETED == [True]
+
+
+def test_no_import_is_interrupted(tmp_path, monkeypatch):
+    """Time is up during an import; the module is whole all the same."""
+    (tmp_path / "slow_to_import.py").write_text(
+        "import time\nstart = time.thread_time()\n"
+        "while time.thread_time() - start < 0.5:\n    pass\nvalue = 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(TimeUp), time_limit(0.1):
+        importlib.import_module("slow_to_import")
+        while True:
+            pass
+    assert sys.modules.pop("slow_to_import").value == 1
+
+
+def test_waiting_is_no_computing():
+    """A block that waits has more time by the clock, and is told apart."""
+    start = time.perf_counter()
+    with pytest.raises(TimeUp, match="waits"), time_limit(0.1, waiting=0.6):
+        time.sleep(30)
+    assert 0.5 < time.perf_counter() - start < 20
 
 
 MANY = """
@@ -339,11 +336,11 @@ print(threading.active_count() - before, "more")
 
 @pytest.mark.slow
 def test_limits_that_end_at_once_hang_nobody_and_outlive_no_block():
-    """In several threads, with time up before, in and after a block; one thread watches all."""
+    """In several threads, with time up before, in and after a block."""
     done = subprocess.run(
         [sys.executable, "-c", MANY], capture_output=True, text=True, timeout=120, check=True
     )
-    assert done.stdout == "1 more\n", done.stdout + done.stderr
+    assert done.stdout == "0 more\n", done.stdout + done.stderr
 
 
 PROFILED = """

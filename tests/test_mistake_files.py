@@ -1,12 +1,10 @@
 """Known mistakes as TOML: what the loader takes and refuses, and that no check stops for it."""
 
-import copy
 import warnings
 from types import SimpleNamespace
 
 import pytest
 
-from vitedu import patches
 from vitedu.checks import api, checker, mistake_files
 from vitedu.checks.checker import find_checker
 from vitedu.checks.mistake_files import family, read_mistakes, read_values, shared_bank
@@ -200,15 +198,3 @@ def test_lint_tells_of_an_edit_that_does_not_fit(edits, expected):
     if expected is None:
         (problem,) = inspection._check_edits(find("softmax"), "softmax.toml", [mistake, mistake])
         assert problem.endswith("makes the same text as one; remove one.")
-
-
-def test_a_relation_with_broken_words_is_named_by_lint_and_costs_only_its_name(monkeypatch):
-    """The report has the numbers; the line of lint has the file, the relation and the key."""
-    families = copy.deepcopy(mistake_files._read_families())
-    del families["relation"]["constant_factor"]["try"]
-    monkeypatch.setattr(mistake_files, "_read_families", lambda: families)
-    problems = inspection.checker_problems([])
-    assert [p for p in problems if "constant_factor" in p and '"try"' in p], problems
-    right = patches.patchify
-    report = api.judge(lambda images, patch_size: 2 * right(images, patch_size), "patchify", seed=0)
-    assert report.status == "failed" and "values differ" in str(report)

@@ -41,6 +41,7 @@ class CatchCount:
     mistakes: int = 0  # wrong answers times seeds
     rejected: int = 0
     named: int = 0
+    fair: int = 0  # kept half of the points at most, or three quarters where it passed
     alike: int = 0  # earned points within ``SPREAD`` of the other students' of the class
     answers: int = 0  # right answers times seeds
     accepted: int = 0
@@ -50,7 +51,7 @@ class CatchCount:
     @property
     def holds(self) -> bool:
         """Whether all mistakes were rejected, named and cost alike, and right answers accepted."""
-        whole = self.rejected == self.named == self.alike == self.mistakes
+        whole = self.rejected == self.named == self.fair == self.alike == self.mistakes
         return whole and self.accepted == self.answers and self.words <= MOST_WORDS
 
 
@@ -125,6 +126,9 @@ def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
         if id_:
             row.mistakes += 1
             row.rejected += not report.is_flawless
+            row.fair += is_fair(report)
+            if not is_fair(report):
+                row.troubles.append(f"seed {seed}: {id_} keeps {report.points:g} points")
             row.words = max(row.words, words := count_words(report))
             if words > MOST_WORDS:
                 row.troubles.append(f"seed {seed}: the report on {id_} shows {words} words")
@@ -146,6 +150,12 @@ def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
             points_text = ", ".join(f"{one:g}" for one in sorted(set(earned)))
             row.troubles.append(f"{id_} earned students of one class {points_text} points")
     return row
+
+
+def is_fair(report: Report) -> bool:
+    """Tell whether the points follow the verdict."""
+    share = report.points / report.max_points
+    return 0.749 < share < 1 if report.passed else share < 0.501
 
 
 def count_words(report: Report) -> int:
@@ -252,7 +262,7 @@ def main_bank(exercise_ids: list[str], num_seeds: int) -> int:
     total = CatchCount("all")
     for row in catch_matrix(ids, num_seeds):
         total.words = max(total.words, row.words)
-        for name in ("mistakes", "rejected", "named", "alike", "answers", "accepted"):
+        for name in ("mistakes", "rejected", "named", "fair", "alike", "answers", "accepted"):
             setattr(total, name, getattr(total, name) + getattr(row, name))
         print(_line(row), flush=True)
         for trouble in row.troubles[:5]:

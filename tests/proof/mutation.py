@@ -35,7 +35,7 @@ class _Verdict(Checker):
 def strip_names(checker: Checker) -> Checker:
     """Copy a checker without its bank and picture, to be faster if only the verdict counts."""
     values = {f.name: getattr(checker, f.name) for f in fields(checker)}
-    return _Verdict(**values | {"picture": None, "is_related": False})
+    return _Verdict(**values | {"picture": None})
 
 
 @dataclass

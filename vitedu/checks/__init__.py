@@ -8,8 +8,8 @@ The way of a check (``api.check``, ``engine.judge_answer``), and the modules of 
                        |       (in the grader in another process)
     the reference    judge     the first difference of each part             judge, compare
                        |
-    <exercise>.toml diagnose   the known mistake that does the same, or a    diagnose, replay,
-                       |       simple relation to the right result           relations
+    <exercise>.toml diagnose   the known mistake that does the same, or      diagnose, replay,
+                       |       where right turns into wrong                  contrast
                      report    points and words                              report
 
 Each word below has one meaning in the whole package:

@@ -63,11 +63,8 @@ class _SimulatedGPU(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         name = str(func.overloadpacket)
-        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         target = torch.device(kwargs.get("device") or "cpu").type if "device" in kwargs else None
-        copies = name in ("aten._to_copy", "aten.copy", "aten.copy_")
-        # copies may cross devices, and CUDA accepts indices on the CPU
-        operands = tensors[:1] if copies or name.startswith("aten.index") else tensors
+        operands = _operands(name, args, kwargs)
         if len({x.device.type for x in operands if x.ndim or x.device.type != "cpu"}) > 1:
             raise RuntimeError("expected all tensors to be on the same device, the accelerator")
         source = kwargs.get("generator")
@@ -82,6 +79,16 @@ class _SimulatedGPU(TorchDispatchMode):
         on_meta = target == "meta" if target else any(x.device.type == "meta" for x in operands)
         self.has_read_value |= on_meta and isinstance(result, bool | int | float)
         return tree_map_only(torch.Tensor, _to_meta, result) if on_meta else result
+
+
+def _operands(name: str, args, kwargs) -> list[torch.Tensor]:
+    """List the tensors of a kernel's call that must be on one device.
+
+    Copies may cross devices, and CUDA accepts indices on the CPU.
+    """
+    tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    is_copy = name in ("aten._to_copy", "aten.copy", "aten.copy_")
+    return tensors[:1] if is_copy or name.startswith("aten.index") else tensors
 
 
 def _to_zeros(x: torch.Tensor) -> torch.Tensor:

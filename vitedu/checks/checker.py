@@ -50,8 +50,6 @@ class Checker:
     advice: dict[str, tuple[str, str]] = field(default_factory=dict)
     # (case, observation, ids of mistakes) -> drawing.Drawing or None
     picture: Callable | None = None
-    # False if the observations hold no outputs, so that ``relations`` would make no sense
-    is_related: bool = True
     given: tuple[str, ...] = ()  # methods that the notebook provides
 
     # --- grading ---------------------------------------------------------------------------------

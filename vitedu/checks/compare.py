@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from vitedu.checks.case import Case, has_float64_inputs
-from vitedu.checks.observation import OTHER, SAME, SIDE_EFFECTS, Observation
+from vitedu.checks.observation import SIDE_EFFECTS, Observation
 
 # (rtol, atol). float32 allows for sums of a few hundred terms in another order; float64 also for
 # float32 constants in the formula.
@@ -146,17 +146,3 @@ def run_reader(case: Case, *observations: Observation) -> None:
             seen.facts = {n: x for n, x in seen.facts.items() if n in facts or n == SIDE_EFFECTS}
             seen.is_read = True
             function(case, seen)
-
-
-def name_unused_arguments(case: Case, got: Observation, want: Observation) -> str:
-    """Name the arguments that change nothing in an output, though other values of them should."""
-    unused: dict[str, list[str]] = {}
-    for place, wanted in want.effects.items():
-        effects = got.effects.get(place, "").split(", ")
-        if OTHER not in effects and (SAME, OTHER) in zip(effects, wanted.split(", "), strict=False):
-            name, _, output = place.partition(" in ")
-            unused.setdefault(output, []).append(name)
-    for output, names in unused.items():
-        where = f" in {output}" if len(case.outputs) > 1 else ""
-        return f"{' and '.join(names)} change{'s' * (len(names) == 1)} nothing{where}"
-    return ""

@@ -1,15 +1,14 @@
 """Diagnose: name the mistakes that reproduce what an answer did.
 
-Role: ``diagnose``. It asks ``replay`` for mistakes of the bank. If none fits, ``relations`` looks
-for a simple relation to the right result. A diagnosis about numbers must reproduce every wrong
-result.
+Role: ``diagnose``. It asks ``replay`` for mistakes of the bank. A diagnosis about numbers must
+reproduce every wrong result. Where none does, a further call may show more (``second_call``), and
+``contrast`` says where the answer is right.
 """
 
 from dataclasses import dataclass, replace
 
 from vitedu.checks.case import Case, has_float64_inputs
 from vitedu.checks.checker import Checker
-from vitedu.checks.compare import is_same, name_unused_arguments, number_text
 from vitedu.checks.errors import DeviceMismatch
 from vitedu.checks.findings import is_polish
 from vitedu.checks.judge import UNWANTED_GRADIENT, Problem, Stage
@@ -18,25 +17,23 @@ from vitedu.checks.mistakes import Mistake
 from vitedu.checks.observation import (
     FRESHNESS,
     INDEPENDENCE,
-    OTHER,
     REPEATABILITY,
-    SEED_CHANGE,
     SIDE_EFFECTS,
     STABILITY,
     Observation,
     Observations,
 )
-from vitedu.checks.other_arguments import find_other_argument
-from vitedu.checks.relations import describe_relation
 from vitedu.checks.replay import ReplayCache, explained_differences, find_mistakes
+from vitedu.checks.settings import SEED_CHANGE
 
 # stages whose problems do not show in the numbers -> the ``part`` of the mistakes that cause them
 PART_OF_STAGE = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}
+Problems = dict[str, Problem]  # by part
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A recognised mistake, in the words of a report. ``id`` is "" if it only describes numbers."""
+    """A recognised mistake, in the words of a report."""
 
     id: str
     name: str
@@ -50,7 +47,7 @@ class Diagnosis:
 def diagnose(
     checker: Checker,
     cases: list[Case],
-    problems: dict[str, Problem],
+    problems: Problems,
     got: Observations,
     want: Observations,
     cache: ReplayCache,
@@ -63,67 +60,78 @@ def diagnose(
     mistakes = checker.mistakes()
     if not mistakes or any(seen.error_kind == "TimeUp" for seen in got.values()):
         return []
-    diagnoses: list[Diagnosis] = []
     usual = [case for case in cases if case.is_usual]
-    remembers = "again" in problems and problems["again"].stage is Stage.SECOND_CALL
     numeric = {
         part: p
         for part, p in problems.items()
         if p.case in usual and p.stage not in (*PART_OF_STAGE, Stage.SECOND_CALL)
     }
+    diagnoses: list[Diagnosis] = []
     if numeric:
-        tries = [(usual, numeric)]  # cases, and the problems that are explained with them
-        # an error in some calls hides no mistake of the others, where "values" are wrong too; so
-        # does the error of a float32 tensor of one's own that meets float64 inputs
-        works = "values" in numeric and got[numeric["values"].case.name].error is None
-        ran = [c for c in usual if not got[c.name].error or not (works or has_float64_inputs(c))]
-        of_these = {part: p for part, p in numeric.items() if p.case in ran}
-        if of_these and len(ran) < len(usual):
-            tries.append((ran, of_these))
-        # a slip of polish hides no mistake either
-        main = {part: p for part, p in numeric.items() if not is_polish(checker, part, p.stage)}
-        if main and len(main) < len(numeric):
-            slips = numeric.keys() - main.keys()
-            tries.append(([case for case in usual if case.part not in slips], main))
-        matches: list[Mistake] = []
-        for some, explained in tries:
-            if matches := find_mistakes(checker, some, got, want, cache):
-                numeric = explained
-                break
-        problem, parts = next(iter(numeric.values())), tuple(numeric)
-        shares = _assign_parts(checker, matches, numeric, got, want, cache)
-        for mistake, share in zip(matches, shares, strict=True):
-            diagnoses.append(_diagnosis(mistake, numeric[share[0]], got, share))
-        if not matches:
-            diagnoses += _diagnose_outputs(checker, usual, numeric, got, want, cache)
-        if not diagnoses and checker.is_related and not remembers:
-            words = describe_relation(usual, got, want, False)
-            if not words and problem.stage in (Stage.VALUES, Stage.SHAPE):
-                words = find_other_argument(checker.reference, usual, got, want, cache)
-                words = words or describe_relation(usual, got, want, True)
-            if words:
-                id_, name, evidence, step = words
-                diagnoses.append(Diagnosis(id_, name, problem.expected, evidence, "", step, parts))
-        if not any(d.id for d in diagnoses) and (evidence := _find_earlier(usual, got, want)):
-            earlier = replace(problem, got=evidence)
-            diagnoses = [_diagnosis(family("cached_by_shape"), earlier, got, parts)]
-        is_open = problem.stage in (Stage.SHAPE, Stage.VALUES) and not any(d.id for d in diagnoses)
-        if is_open and not remembers:
-            if words := _diagnose_from_facts(cases, got, want, problem.stage):
-                diagnoses = [Diagnosis(*words[:2], problem.expected, words[2], "", words[3], parts)]
+        diagnoses = _name_numbers(checker, usual, numeric, got, want, cache)
+        problem = next(iter(numeric.values()))
+        if not diagnoses and problem.stage is Stage.VALUES:
+            diagnoses = _name_further_calls(cases, numeric, got, want)
     crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
     for part, problem in problems.items():
         if crashed and problem.case not in usual:
             continue  # the answer crashes on ordinary calls; these calls fail for the same reason
         if problem.stage is Stage.DEVICE and "again" in problems:
             continue  # what an earlier call left behind is on another device, too
-        # the ``part`` of the mistakes that may cause it
-        home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
-        for mistake in mistakes:
-            if mistake.part == home and _explains(mistake.id, problem, got[problem.case.name]):
-                diagnoses = _add_diagnosis(diagnoses, _diagnosis(mistake, problem, got, (part,)))
-                break
+        seen = got[problem.case.name]
+        if new := _name_fact(checker, mistakes, diagnoses, part, problem, seen, cases[0], cache):
+            diagnoses = _add_diagnosis(diagnoses, new)
     return diagnoses
+
+
+def _name_fact(
+    checker: Checker, mistakes, diagnoses, part: str, problem: Problem, seen, first: Case, cache
+) -> Diagnosis | None:
+    """Name the mistake that is recognised from a fact, in a part that no number explains."""
+    if problem.stage is Stage.GRADIENTS and seen.detached and diagnoses:
+        named = next((m for m in mistakes if m.id == diagnoses[0].id), None)
+        if named and _is_cut_off(checker, named, first, cache):
+            return replace(diagnoses[0], parts=(part,))
+    # the ``part`` of the mistakes that may cause it
+    home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
+    for mistake in mistakes:
+        if mistake.part == home and _explains(mistake.id, problem, seen):
+            return _diagnosis(mistake, problem, seen, (part,))
+    return None
+
+
+def _name_numbers(
+    checker: Checker, usual: list[Case], numeric: Problems, got, want, cache: ReplayCache
+) -> list[Diagnosis]:
+    """Name the mistakes of the bank that give the answer's results, as far as they are wrong."""
+    for cases, problems in _list_views(checker, usual, numeric, got):
+        if matches := find_mistakes(checker, cases, got, want, cache):
+            shares = _assign_parts(checker, matches, problems, got, want, cache)
+            return [
+                _diagnosis(mistake, problems[share[0]], got[problems[share[0]].case.name], share)
+                for mistake, share in zip(matches, shares, strict=True)
+            ]
+    return []
+
+
+def _list_views(
+    checker: Checker, usual: list[Case], numeric: Problems, got: Observations
+) -> list[tuple[list[Case], Problems]]:
+    """List which cases to look for mistakes in, and the problems that they explain: all first."""
+    views = [(usual, numeric)]
+    # an error in some calls hides no mistake of the others, where "values" are wrong too; so does
+    # the error of a float32 tensor of one's own that meets float64 inputs
+    works = "values" in numeric and got[numeric["values"].case.name].error is None
+    ran = [c for c in usual if not got[c.name].error or not (works or has_float64_inputs(c))]
+    of_these = {part: p for part, p in numeric.items() if p.case in ran}
+    if of_these and len(ran) < len(usual):
+        views.append((ran, of_these))
+    # a slip of polish hides no mistake either
+    main = {part: p for part, p in numeric.items() if not is_polish(checker, part, p.stage)}
+    if main and len(main) < len(numeric):
+        slips = numeric.keys() - main.keys()
+        views.append(([case for case in usual if case.part not in slips], main))
+    return views
 
 
 # fact that a further call writes down (second_call) -> (id, name, evidence, what to look at)
@@ -132,10 +140,8 @@ _FACT_WORDS = {
         "random_result",
         "the same input gives another result each time",
         "two calls alike, two results",
-        (
-            "Look for what is drawn anew in every call: dropout, torch.rand, a layer with fresh "
-            "weights."
-        ),
+        "Look for what is drawn anew in every call: dropout, torch.rand, a layer with fresh "
+        "weights.",
     ),
     INDEPENDENCE: (
         "depends_on_the_batch",
@@ -146,52 +152,23 @@ _FACT_WORDS = {
 }
 
 
-def _find_earlier(cases: list[Case], got: Observations, want: Observations) -> str:
-    """Say so if wherever an answer is wrong it gives what is right for an earlier call."""
-    evidence = ""
-    for i, case in enumerate(cases):
-        ours = got[case.name]
-        if is_same(case, ours, want[case.name]):
-            continue
-        is_large = all(x.numel() > 8 for x in ours.arrays.values())  # else alike by chance
-        earlier = [c for c in cases[:i] if is_large and is_same(case, ours, want[c.name])]
-        if not earlier:
-            return ""
-        evidence = evidence or f"the result for {earlier[0].name}"
-    return evidence
-
-
-def _diagnose_from_facts(
-    cases: list[Case], got: Observations, want: Observations, stage: Stage
-) -> tuple[str, str, str, str] | None:
-    """Return the words for the first fact of ``_FACT_WORDS`` in which answer and reference differ.
-
-    If there is none, name the arguments without effect, provided that another has one. Results of a
-    wrong shape have no facts.
-    """
-    cached, evidence = (
-        family("cached_by_shape"),
-        "the same call with other values gives the earlier result",
-    )
-    probes = {FRESHNESS: (cached.id, cached.name, evidence, cached.next_step), **_FACT_WORDS}
+def _name_further_calls(
+    cases: list[Case], numeric: Problems, got: Observations, want: Observations
+) -> list[Diagnosis]:
+    """Say what the further calls show: the first fact in which answer and reference differ."""
+    parts, problem = tuple(numeric), next(iter(numeric.values()))
     for case in cases:
-        ours, right = got[case.name], want[case.name]
-        if case.driver == "second_call" and ours.error is None:
-            for fact, words in probes.items() if stage is Stage.VALUES else ():
-                text = ours.facts.get(fact)
-                if text and text != right.facts.get(fact):
-                    return words
-            # another share of the same few images is the same number by chance
-            is_share = case.number and any(
-                min(abs(float(x) * n - round(float(x) * n)) for n in range(1, 65)) < 1e-6
-                for x in ours.arrays.values()
-                if x.numel() == 1 and 0 <= float(x) <= 1
-            )
-            has_effects = not is_share and any(OTHER in text for text in ours.effects.values())
-            if has_effects and (unused := name_unused_arguments(case, ours, right)):
-                evidence = "the same result with other values"
-                return "argument_unused", unused, evidence, "Look at where it enters the result."
-    return None
+        if case.driver != "second_call" or got[case.name].error is not None:
+            continue
+        facts, right = got[case.name].facts, want[case.name].facts
+        if facts.get(FRESHNESS) != right.get(FRESHNESS):
+            words = "the same call with other values gives the earlier result"
+            problem = replace(problem, got=words)
+            return [_diagnosis(family("cached_by_shape"), problem, got[case.name], parts)]
+        for fact, (id_, name, evidence, step) in _FACT_WORDS.items():
+            if fact in facts and facts[fact] != right.get(fact):
+                return [Diagnosis(id_, name, problem.expected, evidence, "", step, parts)]
+    return []
 
 
 def _assign_parts(
@@ -212,6 +189,12 @@ def _assign_parts(
         shares.append(tuple(part for part in parts if numeric[part].case.name in names))
     rest = tuple(part for part in parts if not any(part in share for share in shares))
     return [share + rest or parts for share in shares]
+
+
+def _is_cut_off(checker: Checker, mistake: Mistake, case: Case, cache: ReplayCache) -> bool:
+    """Tell whether the result of a mistake carries no gradient."""
+    made = mistake.build() if mistake.build else checker.combine([mistake])
+    return cache.observe(made, case).detached
 
 
 def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
@@ -241,44 +224,8 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
     }.get(mistake_id, False)
 
 
-def _diagnosis(mistake: Mistake, problem: Problem, got: Observations, parts) -> Diagnosis:
+def _diagnosis(mistake: Mistake, problem: Problem, seen: Observation, parts) -> Diagnosis:
     """Write a mistake with what the answer shows of it on the problem's case."""
-    evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
+    evidence = mistake.evidence and mistake.evidence(problem.case, seen)
     words = mistake.name, mistake.expected, evidence or problem.got, mistake.why, mistake.next_step
     return Diagnosis(mistake.id, *words, parts)
-
-
-def _diagnose_outputs(
-    checker: Checker, cases, numeric, got, want, cache: ReplayCache
-) -> list[Diagnosis]:
-    """Diagnose the outputs one by one, for an exercise that returns several numbers.
-
-    Used if no mistake reproduces all of them together.
-    """
-    numbers = [case for case in cases if case.number and len(case.outputs) > 1]
-    parts = tuple(part for part, problem in numeric.items() if problem.stage is Stage.VALUES)
-    if not numbers or not parts:
-        return []
-    if any(
-        not set(numbers[0].outputs) & set(want[numeric[part].case.name].arrays) for part in parts
-    ):
-        return []  # a problem outside these outputs would stay unexplained
-    problem, diagnoses = numeric[parts[0]], []
-    for output in numbers[0].outputs:
-        alone = {}  # what the answer did, with all other outputs replaced by the reference's
-        for name in (case.name for case in cases if not got[case.name].error):
-            ours, right = got[name], want[name]
-            if output in ours.arrays and output in right.arrays:
-                arrays = right.arrays | {output: ours.arrays[output]}
-                types = right.types | {output: ours.types[output]}
-                alone[name] = replace(right, arrays=arrays, types=types)
-        usable = [case for case in cases if case.name in alone]
-        if all(is_same(case, alone[case.name], want[case.name]) for case in usable):
-            continue
-        matches = find_mistakes(checker, usable, alone, want, cache, max_mistakes=1)
-        diagnoses += [_diagnosis(mistake, problem, got, parts) for mistake in matches]
-        if not matches:
-            number = number_text(float(got[problem.case.name].arrays[output]))
-            words = (f"{output} is another number", "", f"{output} {number}")
-            diagnoses.append(Diagnosis("", *words, "", "", parts))
-    return sorted(diagnoses, key=lambda d: not d.id) if any(d.id for d in diagnoses) else []

@@ -7,7 +7,6 @@ library, numpy and torch only, and no reference: the grader's worker, which must
 solutions, has these files too.
 """
 
-import contextlib
 import importlib
 from collections.abc import Callable
 from functools import partial
@@ -19,26 +18,17 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from vitedu.checks.case import KEEPS_PARAMETERS, Case, Recipe, build, build_args, tensors_in
-from vitedu.checks.limits import capture_output
 from vitedu.checks.observation import (
     CONSTRUCTION,
-    SEED_CHANGE,
     SIDE_EFFECTS,
     Observation,
     Parameters,
-    is_detached,
-    returned_tensors,
     store_gradients,
     store_outputs,
     type_name,
 )
 from vitedu.checks.operations import record_operations
-from vitedu.checks.settings import (
-    changed_settings,
-    reseeded_generators,
-    seed_everything,
-    speed_settings,
-)
+from vitedu.checks.settings import changed_settings, seed_everything
 
 DRIVERS: dict[str, Callable] = {}
 
@@ -52,10 +42,8 @@ def driver(function):
 def run_driver(answer: Any, case: Case, seed: int, seen: Observation) -> None:
     """Let the case's driver work, and write down what it leaves behind for good."""
     seed_everything(seed)
-    speed = speed_settings()
     DRIVERS[case.driver](answer, case, seen)
-    changes = [f"{SEED_CHANGE} of {name}" for name in reseeded_generators()]
-    changes = [*seen.facts.get(SIDE_EFFECTS, "").split("; "), *changed_settings(speed), *changes]
+    changes = [*seen.facts.get(SIDE_EFFECTS, "").split("; "), *changed_settings()]
     seen.facts[SIDE_EFFECTS] = "; ".join(dict.fromkeys(words for words in changes if words))
 
 
@@ -95,16 +83,6 @@ def call(answer, case: Case, seen: Observation) -> None:
             # copies, because autograd does not allow in-place edits of leaves
             args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
         store_gradients(seen, case, lambda: call_answer(answer, case, args), leaves)
-        if case.part != "values":
-            return
-        args = build_args(case)
-        inputs = [leaf for name in case.gradients for leaf in tensors_in(name, args[name])]
-        for _, leaf in inputs:
-            leaf.requires_grad_()
-        with contextlib.suppress(Exception), capture_output(), torch.no_grad():
-            call_answer(answer, case, args)
-        frozen = [place for place, leaf in inputs if not leaf.requires_grad]
-        seen.modified += tuple(f"{place} (which no longer learns)" for place in frozen)
 
 
 @driver
@@ -130,11 +108,6 @@ def module(answer, case: Case, seen: Observation) -> None:
         leaves |= {name: value for name, value in parameters if name not in frozen}
         args |= {name: leaves[name].clone() for name in case.gradients}
         store_gradients(seen, case, lambda: call_answer(layer, case, args), leaves)
-        if case.gradients and not seen.gradient_error:
-            layer.train(not layer.training)  # in the other mode results are attached as well
-            with capture_output():
-                outputs = returned_tensors(call_answer(layer, case, args))
-                seen.detached |= is_detached(outputs[: case.extra.get("through")])
 
 
 def in_train_mode(case: Case) -> bool:

@@ -16,10 +16,17 @@ from vitedu.checks.answers import AnswerInfo, Call, LocalAnswer, Source
 from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker
 from vitedu.checks.compare import is_same
-from vitedu.checks.contrast import describe_contrast
-from vitedu.checks.diagnose import diagnose
+from vitedu.checks.contrast import describe_contrast, describe_pattern
+from vitedu.checks.diagnose import Diagnosis, diagnose
 from vitedu.checks.findings import RETURNS, is_polish, list_parts, make_findings
-from vitedu.checks.judge import DEFINITION, Problem, Stage, find_problems
+from vitedu.checks.judge import (
+    CLOTHES,
+    DEFINITION,
+    Problem,
+    Stage,
+    cast_clothes,
+    find_problems,
+)
 from vitedu.checks.observation import CONSTRUCTION, FRESHNESS, Observation, Observations
 from vitedu.checks.replay import ReplayCache
 from vitedu.checks.report import Report
@@ -73,7 +80,13 @@ def observe_answer(
         earlier: observations of cases that are not run, by their names.
     """
     info = source.info([_call_form(checker, case) for case in cases])
-    if info.is_empty or _judge_info(checker, info, cases):
+    problem = None if info.is_empty else _judge_info(checker, info, cases)
+    if problem and problem.stage is Stage.SIGNATURE:  # a default is missing, or has another name
+        by_position = [_by_position(checker.reference, case) for case in cases]
+        again = source.info([_call_form(checker, case) for case in by_position])
+        if not any(again.refusals):
+            cases, problem = by_position, None
+    if info.is_empty or problem:
         return ObservedAnswer(info)
     budget = time_budget() if seconds is None else seconds
     observations = dict(earlier or {})
@@ -108,47 +121,78 @@ def judge_observations(
         "returns": _judge_info(checker, observed.info, cases),
         "allowed operations": _judge_operations(checker, cases[0], got),
     }
+    slip = early.pop("returns") if got else None  # the calls could be made by position
     if problems := {part: problem for part, problem in early.items() if problem}:
         findings = make_findings(checker, cases, parts, problems)
         return report.set_failed(findings, [], problems, got)
     cache = cache or ReplayCache()
     want = {case.name: cache.observe(checker.reference, case, SECONDS) for case in cases}
-    if not is_same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
-        for case in (case for case in cases if case.driver == "second_call"):
-            if FRESHNESS in want[case.name].facts:
-                got[case.name].facts[FRESHNESS] = want[case.name].facts[FRESHNESS]
-    problems = _find_problems(checker, parts, cases, got, want)
-    if first.is_open:
-        words = "a forward as well; __init__ holds", "forward is still open: NotImplementedError"
-        headline = "__init__ holds, forward is still open"
-        problems["returns"] = Problem(Stage.CALL, cases[0], *words, headline)
+    cast, problems = _compare_all(checker, parts, cases, got, want, slip)
     findings = make_findings(checker, cases, parts, problems)
     if not problems:
         return report.set_passed(findings, got)
-    try:
-        diagnoses = diagnose(checker, cases, problems, got, want, cache)
-    except WordsError:  # `vitedu lint` names file and remedy; the numbers are told without them
-        diagnoses = []
-    if checker.is_related and not diagnoses:
-        problems = _add_contrast(cases, problems, got, want)
+    diagnoses = _name_mistakes(checker, cases, problems, (got, cast), want, cache)
+    if not diagnoses:
+        problems = _add_contrast(cases, problems, cast, want)
     if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
         return report.set_passed(findings, got, diagnoses)
     case, ids = next(iter(problems.values())).case, [diagnosis.id for diagnosis in diagnoses]
-    picture = checker.picture and checker.picture(case, got[case.name], ids)
+    picture = checker.picture and checker.picture(case, cast[case.name], ids)
     report.set_failed(findings, diagnoses, problems, got, checker.advice, picture)
     if first.error is not None:
         report.status = "error"
     return report
 
 
+def _compare_all(
+    checker: Checker, parts: list[str], cases: list[Case], got, want, slip: Problem | None
+) -> tuple[Observations, dict[str, Problem]]:
+    """Compare what an answer did on all cases, without its clothes, with what is right.
+
+    ``slip`` is one of the signature. Returns the observations compared and the problems by part.
+    """
+    first = got[cases[0].name]
+    if not is_same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
+        for case in (case for case in cases if case.driver == "second_call"):
+            if FRESHNESS in want[case.name].facts:
+                got[case.name].facts[FRESHNESS] = want[case.name].facts[FRESHNESS]
+    clothed = {case.name: cast_clothes(case, got[case.name], want[case.name]) for case in cases}
+    cast = {name: seen for name, (seen, _) in clothed.items()}
+    slips = [slip and replace(slip, stage=Stage.CLOTHES, credit=CLOTHES)]
+    slips += [problem for _, problem in clothed.values()]
+    problems = _find_problems(checker, parts, cases, cast, want, next(filter(None, slips), None))
+    if first.is_open:
+        words = "a forward as well; __init__ holds", "forward is still open: NotImplementedError"
+        headline = "__init__ holds, forward is still open"
+        problems["returns"] = Problem(Stage.CALL, cases[0], *words, headline)
+    return cast, problems
+
+
+def _name_mistakes(
+    checker: Checker, cases, problems, observed: tuple[Observations, Observations], want, cache
+) -> list[Diagnosis]:
+    """Diagnose an answer as it is or, if that does not explain its clothes, without them."""
+    slip = {part: p for part, p in problems.items() if p.stage is Stage.CLOTHES}
+    rest = {part: p for part, p in problems.items() if part not in slip}
+    try:
+        found = diagnose(checker, cases, problems, observed[0], want, cache)
+        if slip and rest and not any(slip.keys() & set(diagnosis.parts) for diagnosis in found):
+            found = diagnose(checker, cases, rest, observed[1], want, cache)
+        return found
+    except WordsError:  # `vitedu lint` names file and remedy; the numbers are told without them
+        return []
+
+
 def _add_contrast(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:
-    """Give problems with wrong values a headline: which cases are right and which are wrong."""
+    """Say of problems with wrong values which cases are right, and what the wrong ones share."""
     usual = [case for case in cases if case.is_usual]
     if any(got[case.name].error is not None for case in usual):
         return problems
-    words = describe_contrast(usual, got, want)
+    headline, pattern = describe_contrast(usual, got, want), describe_pattern(usual, got, want)
     return {
-        part: replace(problem, headline=words)
+        part: replace(
+            problem, headline=headline, got="; ".join(filter(None, (problem.got, pattern)))
+        )
         if problem.stage is Stage.VALUES and problem.case in usual
         else problem
         for part, problem in problems.items()
@@ -186,6 +230,19 @@ def _judge_info(checker: Checker, info: AnswerInfo, cases: list[Case]) -> Proble
     return None
 
 
+def _by_position(reference: Any, case: Case) -> Case:
+    """Return the same call with every argument by position, defaults of the reference written."""
+    parameters = inspect.signature(reference).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
+    if isinstance(reference, type):
+        given = dict(zip(defaults, case.init.values(), strict=False))
+        return replace(case, init=defaults | given)
+    given = dict(zip(defaults, [n for n in case.args if n not in case.keywords], strict=False))
+    names = {place: given.get(place, place) for place in [*defaults, *case.keywords]}
+    args = {name: case.args.get(name, defaults.get(place)) for place, name in names.items()}
+    return replace(case, args=args, keywords=())
+
+
 def _positional_signature(reference: Any) -> inspect.Signature:
     """Return the reference's signature without its keyword-only parameters."""
     signature = inspect.signature(reference)
@@ -219,8 +276,10 @@ def time_budget() -> float:
     return seconds if 0 < seconds < float("inf") else SECONDS
 
 
-def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
-    """Find the first problem of every part that has one."""
+def _find_problems(
+    checker: Checker, parts, cases, got, want, slip: Problem | None
+) -> dict[str, Problem]:
+    """Find the first problem of every part that has one; ``slip`` is one of clothes."""
     problems: dict[str, Problem] = {}
     mistakes: dict[str, Problem] = {}  # in parts whose first problem may be a remark
     for case in cases:
@@ -236,11 +295,10 @@ def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Probl
     if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
         problems |= mistakes  # a remark hides none
     wrong = [problems[part].case for part in ("values", "returns") if part in problems]
+    if slip:
+        problems.setdefault("returns", slip)
     if wrong and is_polish(checker, "gradients"):
         problems.pop("gradients", None)  # another function has other gradients
-    again = problems.get("again")
-    if again is not None and again.stage is Stage.EFFECTS and len(problems) > 1:
-        problems.pop("again")  # what has no effect costs points where the values show it
     if any(case is cases[0] for case in wrong):
         problems.pop("again", None)  # the second call repeats the first, so it is wrong as well
         cost = problems.get("cost")

@@ -40,39 +40,54 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
     Raises:
         WordsError: their words, in ``families.toml``, are missing or wrong.
     """
-    main = [case for case in cases if case.part == "values"]
-    errors = [case for case in cases if case.raises]
-    usual = [case for case in cases if not case.raises and case.driver in ("call", "module")]
-    results = [observe(reference, case).arrays for case in usual if not case.on_accelerator]
-    # cases that return a plain number do not count: it has no dtype
-    values = [value for case in cases if not case.number for value in case.args.values()]
-    tensors = [each for value in values for each in tensors_in("", value)]
-    is_called = bool(main) and main[0].driver in ("call", "module")
-    again = [case for case in cases if case.part == "again"]
-    is_repeated = any(case.extra["driver"] in ("call", "module") for case in again)
-    remembers = is_repeated and any(is_float(x) for x in again[0].args.values())
-    leaves_settings = is_repeated or any(c.extra["driver"] == "layer_from_layer" for c in again)
-    is_shown = {
-        "no_error": bool(errors),
-        "wrong_error": bool(errors),
-        "error_without_numbers": any(case.mentions for case in errors),
-        "squeezed": any(1 in x.shape for arrays in results for x in arrays.values()),
-        "modifies_input": is_called and any(is_float(x) for c in main for x in c.args.values()),
-        "detached": any(case.gradients for case in main),
-        "single_precision": any(x.dtype == torch.float64 for _, x in tensors),
-        "own_device": any(case.on_accelerator for case in cases),
-        # these show only in a second call, or in what the call leaves behind
-        "cached_by_shape": remembers,
-        "buffer_overwritten": remembers and not again[0].number,
-        "gradients_left_off": leaves_settings,
-        "dtype_left": leaves_settings,
-        "seeded": bool(again),
-    }
+    shown = _shown_in_errors(cases) | _shown_in_calls(reference, cases) | _shown_later(cases)
     return [
         replace(family(name), build=partial(make, reference))
         for name, make in _MAKERS.items()
-        if is_shown[name]
+        if name in shown
     ]
+
+
+def _shown_in_errors(cases: list[Case]) -> set[str]:
+    """Name those that show where an error is asked for."""
+    refused = [case for case in cases if case.raises]
+    shown = {"no_error", "wrong_error"} if refused else set()
+    return shown | ({"error_without_numbers"} if any(c.mentions for c in refused) else set())
+
+
+def _shown_in_calls(reference: Any, cases: list[Case]) -> set[str]:
+    """Name the general mistakes that show in a call by itself."""
+    main = [case for case in cases if case.part == "values"]
+    usual = [case for case in cases if not case.raises and case.driver in ("call", "module")]
+    results = [observe(reference, case).arrays for case in usual if not case.on_accelerator]
+    tensors = _input_tensors([case for case in cases if not case.number])  # a number has no dtype
+    inputs = [x for c in main[:1] if c.driver in ("call", "module") for x in c.args.values()]
+    is_shown = {
+        "squeezed": any(1 in x.shape for arrays in results for x in arrays.values()),
+        "modifies_input": any(map(is_float, inputs)),
+        "detached": any(case.gradients for case in main),
+        "single_precision": any(x.dtype == torch.float64 for x in tensors),
+        "own_device": any(case.on_accelerator for case in cases),
+    }
+    return {name for name, shows in is_shown.items() if shows}
+
+
+def _input_tensors(cases: list[Case]) -> list[torch.Tensor]:
+    """List the tensors that cases hand in."""
+    values = [value for case in cases for value in case.args.values()]
+    return [tensor for value in values for _, tensor in tensors_in("", value)]
+
+
+def _shown_later(cases: list[Case]) -> set[str]:
+    """Name those that show only in a second call, or in what the call leaves behind."""
+    again = [case for case in cases if case.part == "again"]
+    drivers = {case.extra["driver"] for case in again}
+    shown = {"seeded"} if again else set()
+    if drivers & {"call", "module", "layer_from_layer"}:
+        shown |= {"gradients_left_off", "dtype_left"}
+    if drivers & {"call", "module"} and any(is_float(x) for x in again[0].args.values()):
+        shown |= {"cached_by_shape"} | ({"buffer_overwritten"} if not again[0].number else set())
+    return shown
 
 
 def _wrap_call(reference: Any, run: Callable) -> Any:

@@ -5,6 +5,8 @@ fails an answer. Polish is what a colleague would say in a review: it costs poin
 most ``Checker.most_polish`` of all, and is told as a remark.
 """
 
+from dataclasses import replace
+
 import torch
 
 from vitedu import exercises
@@ -17,6 +19,7 @@ RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE, Stage.DTYPE}  #
 _BEFORE_CALL = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
 # part -> parts without which it shows nothing
 _RESTS_ON = {"values": ["returns"]} | dict.fromkeys(("gradients", "again"), ["returns", "values"])
+MOST_FAILED = 0.5  # the largest share of the points that an answer keeps which fails
 _USUAL_POLISH = ("errors", "dtype", "any device")  # polish unless a checker calls it idea
 
 
@@ -37,6 +40,8 @@ def is_polish(checker: Checker, part: str, stage: Stage = Stage.CALL) -> bool:
     so. Numbers of another dtype may be rounded but not wrong. With a GPU in this session, its
     device is no other device.
     """
+    if stage is Stage.CLOTHES:
+        return True
     if part == "batch of one" and stage is not Stage.CALL:
         return False
     if part == "dtype" and stage in (Stage.SHAPE, Stage.VALUES):
@@ -51,36 +56,47 @@ def make_findings(
 ) -> list[Finding]:
     """Write a finding for every part. A part that depends on a failed one is skipped."""
     shares = share_points(checker, parts)
+    grave = {part: problem for part, problem in problems.items() if problem.stage != Stage.CLOTHES}
+    idle = _list_idle_parts(cases, grave)
+    is_uncalled = "allowed operations" in grave or (
+        "returns" in grave and grave["returns"].stage in _BEFORE_CALL
+    )
+    findings = []
+    for part in parts:
+        rests = not grave.keys().isdisjoint(_RESTS_ON.get(part, ()))
+        if problem := problems.get(part):
+            credit = 0.0 if part in idle else problem.credit
+            words = f"expected {problem.expected}; got {problem.got}   ({problem.case.name})"
+            remark = is_polish(checker, part, problem.stage)
+            finding = Finding(part, False, words, shares[part], is_polish=remark, credit=credit)
+        elif is_uncalled or part in idle or rests:
+            words = "not judged: what comes before it does not hold yet"
+            finding = Finding(part, False, words, shares[part], skipped=True)
+        else:
+            finding = Finding(part, True, words_of(checker, part), shares[part])
+        findings.append(replace(finding, is_polish=finding.is_polish or is_polish(checker, part)))
+    return _limit_points(findings)
+
+
+def _list_idle_parts(cases: list[Case], problems: dict[str, Problem]) -> set[str]:
+    """List the parts none of whose cases shows anything while an earlier problem exists.
+
+    A wrong result may pass the device cases by accident, because they compare no values.
+    """
     trouble = problems["returns"].stage if "returns" in problems else None
-    stop = "allowed operations" in problems or trouble in _BEFORE_CALL
-    # Some cases show nothing while an earlier problem exists. A wrong result may pass the device
-    # cases by accident, because they compare no values.
     is_wrong = trouble or ("values" in problems and problems["values"].stage is not Stage.UNCHANGED)
     is_crash = trouble is Stage.CALL
     blind = [c for c in cases if (is_wrong and c.on_accelerator) or (is_crash and c.raises)]
-    idle = {case.part for case in blind} - {case.part for case in cases if case not in blind}
-    findings = []
-    for part in parts:
-        problem = problems.get(part)
-        is_dependent = not problems.keys().isdisjoint(_RESTS_ON.get(part, ()))
-        skipped = problem is None and (stop or part in idle or is_dependent)
-        message = words_of(checker, part)
-        if problem:
-            message = f"expected {problem.expected}; got {problem.got}   ({problem.case.name})"
-        elif skipped:
-            message = "not judged: what comes before it does not hold yet"
-        findings.append(
-            Finding(
-                part,
-                problem is None and not skipped,
-                message,
-                shares[part],
-                skipped,
-                is_polish=is_polish(checker, part, problem.stage if problem else Stage.CALL),
-                credit=problem.credit if problem and part not in idle else 0.0,
-            )
-        )
-    return findings
+    return {case.part for case in blind} - {case.part for case in cases if case not in blind}
+
+
+def _limit_points(findings: list[Finding]) -> list[Finding]:
+    """Let points follow the verdict: where the idea fails, at most half of them are earned."""
+    if not any(finding.fails for finding in findings):
+        return findings
+    most = MOST_FAILED * sum(finding.max_points for finding in findings)
+    earned = sum(finding.points for finding in findings)
+    return [replace(f, scale=min(1.0, most / earned)) for f in findings] if earned else findings
 
 
 def share_points(checker: Checker, parts: list[str]) -> dict[str, float]:

@@ -6,7 +6,7 @@ never a reference value.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, auto
 from typing import Any
 
@@ -18,11 +18,11 @@ from vitedu.checks.compare import (
     dtype_name,
     is_rounded,
     join_names,
-    name_unused_arguments,
     run_reader,
     tolerance,
 )
 from vitedu.checks.errors import DeviceMismatch
+from vitedu.checks.limits import WAITING, WAITS
 from vitedu.checks.observation import FRESHNESS, SIDE_EFFECTS, STABILITY, Observation
 
 
@@ -37,13 +37,13 @@ class Stage(IntEnum):
     TYPE = auto()
     SHAPE = auto()
     DTYPE = auto()  # one that cannot take the place of the right one
+    CLOTHES = auto()  # the right kind of value in another type or shape: judging goes on
     PRECISION = auto()  # another width, or numbers for a mask: judging goes on
     DEVICE = auto()
     FINITE = auto()
     VALUES = auto()
     FACTS = auto()
     SECOND_CALL = auto()  # a second call is right too, and neither call changes any setting
-    EFFECTS = auto()  # every argument has its effect
     UNCHANGED = auto()  # the inputs are not modified
     GRADIENTS = auto()
 
@@ -58,6 +58,58 @@ class Problem:
     got: str
     headline: str = ""  # the headline of the report; default: that of the stage
     credit: float = 0.0  # the share of the part's points that it leaves
+
+
+def cast_clothes(
+    case: Case, got: Observation, want: Observation
+) -> tuple[Observation, Problem | None]:
+    """Cast outputs that are right but for their type or a shape of one number, and say so.
+
+    Booleans are taken for numbers where one number is asked for, numbers for booleans nowhere.
+
+    Returns:
+        What the answer did, with such outputs as they should be; the first of them as a problem.
+    """
+    problem = None
+    if got.error is not None or "result" in got.types and "result" not in want.types:
+        return got, None
+    for name, wanted in want.arrays.items():
+        ours, kind = got.arrays.get(name), got.types.get(name, "")
+        right = want.types.get(name, kind)
+        cast = None if ours is None else _cast(ours, wanted, kind == right)
+        if cast is None:
+            continue
+        words = [f"{name} as {right}", f"{kind}, whose numbers are judged"]
+        if kind == right and ours.shape != wanted.shape:
+            words = [f"{name} of shape ()", f"shape {tuple(ours.shape)}"]
+        elif kind == right:
+            words = [
+                f"{name} of dtype {dtype_name(wanted.dtype)}",
+                f"dtype {dtype_name(ours.dtype)}",
+            ]
+        devices = got.devices | {n: x for n, x in want.devices.items() if n == name}
+        arrays, types = got.arrays | {name: cast}, got.types | {name: right}
+        got = replace(got, arrays=arrays, types=types, devices=devices)
+        problem = problem or Problem(Stage.CLOTHES, case, *words, credit=CLOTHES)
+    return got, problem
+
+
+def _cast(ours: torch.Tensor, wanted: torch.Tensor, has_right_type: bool) -> torch.Tensor | None:
+    """Return the numbers of an output as they should come; None if they do or cannot."""
+    is_one = wanted.ndim == 0 and ours.numel() == 1
+    is_wide = wanted.dtype == torch.float32 and ours.dtype == torch.float64
+    cast = ours.reshape(()) if is_one else ours
+    if cast.shape != wanted.shape or ours.is_complex():
+        return None
+    if has_right_type and not is_wide and ours.shape == wanted.shape:
+        return None
+    if wanted.dtype == torch.bool != ours.dtype or ours.dtype == torch.bool and not is_one:
+        return cast if ours.dtype == wanted.dtype else None
+    keeps_numbers = wanted.is_floating_point() or not cast.is_floating_point()
+    return cast.to(wanted.dtype) if keeps_numbers and (is_wide or not has_right_type) else cast
+
+
+CLOTHES = 0.5  # the credit for "returns" if a value has another type or shape
 
 
 def find_problems(case: Case, got: Observation, want: Observation) -> Iterator[Problem]:
@@ -103,6 +155,8 @@ def error_text(seen: Observation) -> str:
         line = error.location[1] if len(error.location[1]) <= 80 else error.location[1][:79] + "…"
         where = f"   (line {error.location[0]}: {line})"
     if error.kind == "TimeUp":
+        if error.message == WAITS:
+            return f"it waits, over {WAITING:g} s; look for a sleep, a lock or an input(){where}"
         limit = seen.seconds or 10.0
         return f"no result within {limit:g} s; look for a loop that never ends{where}"
     if error.device_mismatch is DeviceMismatch.GENERATOR:
@@ -285,11 +339,6 @@ def _remove_common_names(ours: str, wanted: str) -> str:
     return "; ".join(texts) or ours
 
 
-def _judge_effects(case: Case, got: Observation, want: Observation):
-    words = name_unused_arguments(case, got, want)
-    return words and ("a result that depends on every argument", words, words)
-
-
 def _judge_second_call(got: Observation, want: Observation):
     changes = got.facts.get(SIDE_EFFECTS, "")
     words_by_fact = {
@@ -382,7 +431,6 @@ _JUDGES = {
     Stage.FINITE: _judge_finite,
     Stage.VALUES: _judge_values,
     Stage.FACTS: _judge_facts,
-    Stage.EFFECTS: _judge_effects,
     Stage.UNCHANGED: _judge_unchanged,
     Stage.GRADIENTS: _judge_gradients,
 }

@@ -6,16 +6,18 @@ worker. This is no security boundary: the code runs in this process.
 
 import contextlib
 import ctypes
-import heapq
 import io
-import itertools
-import queue
 import signal
+import sys
 import threading
 import time
-import weakref
+from collections.abc import Callable
+from types import FrameType
 
 MAX_OUTPUT = 400  # the most characters of printed output that a report shows
+WAITING = 60.0  # seconds by the clock after which a block ends that only waits
+TICK = 0.1  # seconds between two interrupts when time is up
+WAITS = "waits"  # the message of a ``TimeUp`` that ends a block which did not compute
 
 
 class TimeUp(BaseException):
@@ -38,113 +40,134 @@ class CapturedOutput(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def time_limit(seconds: float):
-    """Raise ``TimeUp`` in this thread after so many seconds, and again until the block ends.
+def time_limit(seconds: float, waiting: float | None = None):
+    """Raise ``TimeUp`` in this thread after so many seconds of computing, until the block ends.
 
-    In the main thread of a POSIX system a timer does this; it also interrupts sleeping. Elsewhere a
-    second thread sets the exception, which takes effect only while Python code runs.
+    The seconds are computing time of this thread, so that a busy machine ends no right answer. A
+    block that waits, for a lock or for another thread, ends after ``waiting`` seconds by the clock;
+    the default is a minute, or six times ``seconds``. The exception never comes where it would do
+    harm: in a destructor, which cannot pass it on, and during an import, which would leave half a
+    module behind.
+
+    In the main thread of a POSIX system a timer looks at the clocks; it also interrupts sleeping.
+    Elsewhere a second thread does, and the exception takes effect only while Python code runs.
     """
-    if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
+    is_main = threading.current_thread() is threading.main_thread()
+    interrupts = _by_signal if is_main and hasattr(signal, "setitimer") else _by_thread
+    clock = _make_clock(seconds, max(WAITING, 6 * seconds) if waiting is None else waiting)
+    with interrupts(min(seconds, waiting or seconds), clock, sys._getframe(2)):
+        yield
 
-        def alarm(signum, frame):
-            raise TimeUp
 
-        before = signal.signal(signal.SIGALRM, alarm)
-        start = time.monotonic()
-        pending, interval = signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-            if pending:  # a timer of the caller's was running: restart it with the time it has left
-                rest = max(1e-3, pending - (time.monotonic() - start))
-                signal.setitimer(signal.ITIMER_REAL, rest, interval)
-        return
+def _make_clock(seconds: float, waiting: float) -> Callable[[], str]:
+    """Return a function that says why the time of this thread is over, or ""."""
+    try:
+        clock = time.pthread_getcpuclockid(threading.get_ident())
+        computing: Callable[[], float] = lambda: time.clock_gettime(clock)  # noqa: E731
+    except AttributeError:  # Windows has no such clock
+        computing = time.monotonic
+    computed, begun = computing(), time.monotonic()
 
-    block = _Block()
-    _limit_queue().put((time.monotonic() + seconds, next(_ORDER), weakref.ref(block)))
+    def reason() -> str:
+        if computing() - computed >= seconds:
+            return "computes"
+        return WAITS if time.monotonic() - begun >= waiting else ""
+
+    return reason
+
+
+def _frames(frame: FrameType | None, home: FrameType) -> list[FrameType]:
+    """List the frames that the block has called, the innermost first."""
+    frames = []
+    while frame is not None and frame is not home:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _may_strike(frames: list[FrameType]) -> bool:
+    """Tell whether an exception may be raised where a thread is now."""
+    if frames and frames[-1].f_globals.get("__name__") == "contextlib":
+        return False  # the block is being entered or left
+    return not any(
+        frame.f_code.co_name == "__del__"
+        or frame.f_code.co_filename.startswith("<frozen importlib")
+        for frame in frames
+    )
+
+
+@contextlib.contextmanager
+def _by_signal(seconds: float, reason: Callable[[], str], home: FrameType):
+    """Interrupt the block of frame ``home`` by a signal; a line that catches it, by the next one.
+
+    ``reason`` need not be asked before so many ``seconds``.
+    """
+    strikes: list[str] = []
+
+    def raise_again(frame, event, argument):
+        if event == "line":
+            raise TimeUp(strikes[0])
+        return raise_again
+
+    def alarm(signum, frame):
+        frames = _frames(frame, home)
+        if (why := reason()) and _may_strike(frames):
+            strikes.append(why)
+            if len(strikes) > 1:  # the code catches all: every line of what runs now raises
+                sys.settrace(lambda frame, event, argument: None)
+                for each in frames:
+                    each.f_trace = raise_again
+            raise TimeUp(why)
+
+    start, before, tracer = time.monotonic(), signal.signal(signal.SIGALRM, alarm), sys.gettrace()
+    pending, interval = signal.setitimer(signal.ITIMER_REAL, seconds, TICK)
     try:
         yield
     finally:
-        try:
-            block.end()
-        except TimeUp:  # raised during leave(): the block must still be marked as left
-            block.end()
-            raise
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if len(strikes) > 1:
+            sys.settrace(tracer)
+        if pending:  # a timer of the caller's was running: restart it with the time it has left
+            rest = max(1e-3, pending - (time.monotonic() - start))
+            signal.setitimer(signal.ITIMER_REAL, rest, interval)
 
 
-class _Block:
-    """A ``with`` block of this thread that has a time limit."""
+@contextlib.contextmanager
+def _by_thread(seconds: float, reason: Callable[[], str], home: FrameType):
+    """Interrupt the block from a second thread."""
+    ident, end, strikes = threading.get_ident(), threading.Event(), []
 
-    def __init__(self):
-        self.owner, self.thread = threading.current_thread(), ctypes.c_ulong(threading.get_ident())
-        self.lock, self.has_ended, self.is_interrupted = threading.Lock(), False, False
+    def strike() -> None:
+        strikes.append(True)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(TimeUp))
 
-    def interrupt(self) -> bool:
-        """Set the exception in the block's thread and return True, if the block has not ended.
+    def watch() -> None:
+        wait = seconds
+        while not end.wait(wait):
+            wait = TICK
+            frames = _frames(sys._current_frames().get(ident), home)
+            if reason() and _may_strike(frames) and not end.is_set():
+                strike()
 
-        The thread must be checked too: a new thread may reuse the number of one that has ended.
-        """
-        with self.lock:
-            is_there = not self.has_ended and self.owner.is_alive()
-            if is_there:
-                self._set_exception()
-            return is_there
-
-    def end(self) -> None:
-        """Mark the block as left, and catch an exception that was set too late.
-
-        Clearing it would leave a flag of CPython up: in 3.11 every profiler and debugger then waits
-        for ever at the next call. So another one takes its place, and ends here.
-        """
-        with self.lock:
-            self.has_ended = True
-        if self.is_interrupted:
+    watcher = threading.Thread(target=watch, name="time limit", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(TimeUp):
+            _end(end, watcher)
+        _end(end, watcher)
+        if strikes:  # one may be on its way; to clear it would hang debuggers in Python 3.11
             with contextlib.suppress(TimeUp):
-                self._set_exception()
+                strike()
                 while True:
                     pass
 
-    def _set_exception(self) -> None:
-        self.is_interrupted = True
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, ctypes.py_object(TimeUp))
 
-
-_ORDER = itertools.count()  # decides the order of blocks that end at the same time
-_LIMITS: queue.SimpleQueue = queue.SimpleQueue()
-_START_LOCK = threading.Lock()
-_watcher: threading.Thread | None = None
-
-
-def _limit_queue() -> queue.SimpleQueue:
-    """Return the queue of the thread that watches all limits; start the thread if it does not run.
-
-    It may be missing after a fork. One thread watches all limits, because one thread for each would
-    be unsafe. Until a new thread runs, it has the number of the thread that starts it. An exception
-    meant for the starter could end the new thread, and the starter would wait for ever.
-    """
-    global _watcher
-    if _watcher is None or not _watcher.is_alive():
-        with _START_LOCK:
-            if _watcher is None or not _watcher.is_alive():
-                _watcher = threading.Thread(target=_watch, name="time limits", daemon=True)
-                _watcher.start()
-    return _LIMITS
-
-
-def _watch() -> None:
-    """Interrupt blocks whose time is up, every half second until they end."""
-    ends: list[tuple[float, int, weakref.ref]] = []
-    while True:
-        with contextlib.suppress(queue.Empty):
-            wait = max(0.0, ends[0][0] - time.monotonic()) if ends else None
-            heapq.heappush(ends, _LIMITS.get(timeout=wait))
-        while ends and ends[0][0] <= time.monotonic():
-            _, _, limit = heapq.heappop(ends)
-            if (block := limit()) is not None and block.interrupt():
-                heapq.heappush(ends, (time.monotonic() + 0.5, next(_ORDER), limit))
-            block = None  # a reference here would keep the block alive
+def _end(end: threading.Event, watcher: threading.Thread) -> None:
+    end.set()
+    watcher.join()
 
 
 @contextlib.contextmanager

@@ -3,9 +3,9 @@
 Role: ``read_mistakes`` and ``read_values`` read the file beside a checker. What a mistake needs
 from Python is a name of the checker's module: ``evidence``, a function that describes the answer,
 and ``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
-mistakes that several exercises share, banks that several exercises take whole, and the words of
-``relations``. ``errors.toml`` explains errors that everybody meets (``common_errors``). Not here:
-whether an edit fits the reference (``mistakes``), and an example (``kit``).
+mistakes that several exercises share, and banks that several exercises take whole. ``errors.toml``
+explains errors that everybody meets (``common_errors``). Not here: whether an edit fits the
+reference (``mistakes``), and an example (``kit``).
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
 "modes"`` alone stands for all mistakes of a shared bank.
@@ -101,17 +101,6 @@ def check_families() -> None:
         _check_unique("families.toml", shared_bank(name))
 
 
-def relation_words(name: str) -> tuple[str, str]:
-    """Return what a relation to the right result is, and what to look at.
-
-    Raises:
-        WordsError: there is no such relation, or its words are wrong.
-    """
-    entry = _look_up("relation", name)
-    words = check_table(f"families.toml, {name}", entry, {"name": str, "try": str}, {})
-    return words["name"], words["try"]
-
-
 @cache
 def read_errors() -> list[dict]:
     """Read the errors that everybody meets; "message" becomes a compiled expression.
@@ -140,7 +129,7 @@ def read_errors() -> list[dict]:
 @cache
 def _read_families() -> dict:
     table = read(FAMILIES)
-    return check_table("families.toml", table, {"family": dict, "bank": dict, "relation": dict}, {})
+    return check_table("families.toml", table, {"family": dict, "bank": dict}, {})
 
 
 def _make_mistake(where: str, entry: Any, module: ModuleType) -> Mistake:

@@ -4,6 +4,7 @@ Role: ``Observation`` and what writes results into it. Nothing is judged here. I
 library, numpy and torch only, for the grader's worker.
 """
 
+import contextlib
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -39,8 +40,6 @@ class Observation:
     types: dict[str, str] = field(default_factory=dict)  # of outputs, as a student names them
     devices: dict[str, str] = field(default_factory=dict)  # of outputs that are tensors
     facts: dict[str, str] = field(default_factory=dict)  # what should hold -> what was observed
-    # "argument in output" -> what the output is for other values of the argument alone
-    effects: dict[str, str] = field(default_factory=dict)
     parameters: Parameters = Parameters()
     modified: tuple[str, ...] = ()  # arguments that the call changed
     detached: bool = False  # an output carries no gradient
@@ -84,8 +83,7 @@ STABILITY = "earlier results stay as they were"
 REPEATABILITY = "the same call gives the same result"
 INDEPENDENCE = "an item alone gives the same as in its batch"
 SIDE_EFFECTS = "everything is left as it was"
-SEED_CHANGE = "another seed for the global random numbers"
-SAME, OTHER = "the same", "another"  # in ``Observation.effects``
+SAME = "the same"
 Observations = dict[str, Observation]  # by name of the case
 
 
@@ -98,6 +96,8 @@ def store_outputs(seen: Observation, case: Case, result: Any) -> None:
     """Store what a call returned under the case's output names."""
     if len(case.outputs) == 1:
         store_output(seen, case.outputs[0], result, case.number)
+        if isinstance(result, (tuple, list)) and len(result) == 1:  # [x] for x
+            store_cast(seen, case.outputs[0], result[0])
         return
     if not isinstance(result, (tuple, list)) or len(result) != len(case.outputs):
         seen.types["result"] = type_name(result)
@@ -133,6 +133,18 @@ def store_output(
             arrays = seen.draws if is_random else seen.arrays
             arrays[name] = value.detach().resolve_conj().resolve_neg().clone()
             seen.snapshots.append((value, arrays[name]))
+    elif not is_random:
+        store_cast(seen, name, value)
+
+
+def store_cast(seen: Observation, name: str, value: Any) -> None:
+    """Store the numbers of a value that is no tensor, as the judge may take it for one."""
+    with contextlib.suppress(Exception):  # whatever is no table of numbers
+        value = float(value) if isinstance(value, str) else value
+        is_tensor = isinstance(value, torch.Tensor)
+        cast = value if is_tensor else torch.from_numpy(np.array(value))
+        if type_name(cast) == "tensor" and cast.device.type == "cpu":
+            seen.arrays[name] = cast.detach().resolve_conj().resolve_neg().clone()
 
 
 def type_name(value: Any) -> str:

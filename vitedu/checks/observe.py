@@ -16,15 +16,17 @@ from vitedu.checks.observation import Observation
 from vitedu.checks.settings import neutral_settings
 
 
-def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
-    """Run one case on an answer, a function or a class, for at most ``seconds`` of wall-clock time.
+def observe(
+    answer: Any, case: Case, seconds: float = 10.0, waiting: float | None = None
+) -> Observation:
+    """Run one case on an answer, a function or a class, with the limits of ``time_limit``.
 
     Never raises because of the answer, and leaves no setting changed.
     """
     seen = Observation()
     with capture_output() as output, neutral_settings():
         try:
-            with time_limit(seconds):
+            with time_limit(seconds, waiting):
                 if case.on_accelerator:
                     call_on_accelerator(answer, case, seen)
                 else:

@@ -1,11 +1,10 @@
 """Replay mistakes: run them on the cases and find those that do what the answer did.
 
-Role: ``find_mistakes`` tries mistakes of a bank one by one, then several together. ``ReplayCache``
+Role: ``find_mistakes`` tries mistakes of a bank one by one, then in pairs. ``ReplayCache``
 remembers what each of them does.
 """
 
 import itertools
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +15,8 @@ from vitedu.checks.mistakes import Mistake
 from vitedu.checks.observation import Observation, Observations, is_informative
 from vitedu.checks.observe import observe
 
-REPLAY_SECONDS = 2.0  # of wall-clock time, for one case on one mistake
-PAIR_SECONDS = 1.0  # CPU time for trying pairs of mistakes, because a student waits
-MAX_MISTAKES = 5  # the most mistakes made together that are looked for
+REPLAY_SECONDS = 2.0  # of computing, for one case on one mistake
+MAX_PAIRS = 150  # pairs of mistakes that are tried, because a student waits
 
 # parts whose mistakes are recognised from facts, without replay
 _PARTS_WITHOUT_REPLAY = ("errors", "gradients", "unchanged", "any device", "again")
@@ -54,66 +52,54 @@ class ReplayCache:
 
 
 def find_mistakes(
-    checker: Checker,
-    cases: list[Case],
-    got: Observations,
-    want: Observations,
-    cache: ReplayCache,
-    max_mistakes: int = MAX_MISTAKES,
+    checker: Checker, cases: list[Case], got: Observations, want: Observations, cache: ReplayCache
 ) -> list[Mistake]:
-    """Find the fewest known mistakes that together reproduce an answer on all cases, or none.
+    """Find the one or two known mistakes that together reproduce an answer on all cases, or none.
 
     A single mistake is also accepted if it is the only one that reproduces all wrong results, and
-    at least two of these cannot agree by chance. ``max_mistakes`` is the largest number of mistakes
-    made together.
+    at least two of these cannot agree by chance.
     """
     # Wrong cases come first, small ones before large: most candidates fail on the first case.
-    by_size, combine = sorted(cases, key=size_of), checker.combine
+    by_size = sorted(cases, key=size_of)
     wrong = [case for case in by_size if not is_same(case, got[case.name], want[case.name])]
-    order = wrong + [case for case in by_size if case not in wrong]
+    rest = [case for case in by_size if case not in wrong]
     is_strong = sum(_is_distinctive(case, got[case.name]) for case in wrong) > 1
 
-    def reproduces(implementation: Any, on: list[Case] = order) -> bool:
+    def reproduces(implementation: Any, on: list[Case]) -> bool:
         return all(is_same(c, got[c.name], cache.observe(implementation, c)) for c in on)
 
     singles = [m for m in checker.mistakes() if m.part not in _PARTS_WITHOUT_REPLAY]
     candidates: list[Mistake] = []
     for mistake in singles:
         for variant in mistake.variants():
-            implementation = variant.build() if variant.build else combine([variant])
+            implementation = variant.build() if variant.build else checker.combine([variant])
             if reproduces(implementation, wrong):
-                if reproduces(implementation, order[len(wrong) :]):
+                if reproduces(implementation, rest):
                     return [mistake]
                 candidates += [mistake] if is_strong and mistake not in candidates else []
     # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
     if len(candidates) == 1:
         return candidates
-    if max_mistakes == 1:
-        return []
-    variants = [variant for m in singles if m.build is None for variant in m.variants()]
-    start = time.process_time()  # CPU time, so that a busy machine finds as much
-    samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
-    # What each mistake explains alone, in each of its versions. Pairs that explain most come first.
-    alone = [(m, explained_differences(combine([m]), samples, got, want, cache)) for m in variants]
-    pairs = [two for two in itertools.combinations(alone, 2) if two[0][0].id != two[1][0].id]
-    for (one, _), (other, _) in sorted(pairs, key=lambda two: -len(two[0][1] | two[1][1])):
-        if time.process_time() - start > PAIR_SECONDS:
-            break
-        together = combine([one, other])
-        if together is not None and reproduces(together):
+    for one, other in _likely_pairs(checker, singles, wrong, got, want, cache):
+        together = checker.combine([one, other])
+        if together is not None and reproduces(together, wrong + rest):
             return [one, other]
-    several: list[Mistake] = []
-    total: set[tuple[str, ...]] = set()
-    while len(several) < max_mistakes:  # greedy: add the mistake that explains most of what is left
-        best, more = max(alone, key=lambda entry: len(entry[1] - total), default=(None, total))
-        if best is None or not more - total:
-            break
-        several.append(best)
-        total = total | more
-        together = combine(several) if len(several) > 2 else None
-        if together is not None and reproduces(together):
-            return several
     return []
+
+
+def _likely_pairs(
+    checker: Checker, mistakes: list[Mistake], wrong: list[Case], got, want, cache: ReplayCache
+) -> list[tuple[Mistake, Mistake]]:
+    """List pairs of mistakes, in each of their versions; those that explain most come first."""
+    variants = [variant for m in mistakes if m.build is None for variant in m.variants()]
+    samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
+    alone = [
+        (m, explained_differences(checker.combine([m]), samples, got, want, cache))
+        for m in variants
+    ]
+    pairs = [two for two in itertools.combinations(alone, 2) if two[0][0].id != two[1][0].id]
+    pairs.sort(key=lambda two: -len(two[0][1] | two[1][1]))
+    return [(one, other) for (one, _), (other, _) in pairs[:MAX_PAIRS]]
 
 
 def _is_distinctive(case: Case, seen: Observation) -> bool:

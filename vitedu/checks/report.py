@@ -59,11 +59,17 @@ class Finding:
     skipped: bool = False  # not judged, because a part that it depends on failed
     is_polish: bool = False  # if it does not hold, that is a remark and fails no answer
     credit: float = 0.0  # the share of its points that is earned though it does not hold
+    scale: float = 1.0  # less if the answer fails, which keeps half of all points at most
 
     @property
     def points(self) -> float:
         """Points earned."""
-        return self.max_points * (1.0 if self.passed else self.credit)
+        return self.max_points * self.scale * (1.0 if self.passed else self.credit)
+
+    @property
+    def fails(self) -> bool:
+        """Whether this part fails the answer."""
+        return not (self.passed or self.skipped or self.is_polish)
 
     @property
     def mark(self) -> str:
@@ -77,7 +83,7 @@ class Report:
     Attributes:
         exercise: its id.
         status: "passed", "failed", "error" (the answer raised) or "not_attempted".
-        points, max_points: partial credit is the sum over the findings that passed.
+        points, max_points: the sum over the findings that passed; half at most if one fails.
         remarks: the findings about polish that do not hold; they cost their points and no more.
         misconception: id of the first recognised mistake, or None.
         misconceptions: ids of all recognised mistakes.
@@ -176,7 +182,7 @@ class Report:
     def _add_remarks(self, known: Collection[str] = ()) -> None:
         """List the remarks, but for parts whose problem stands above already."""
         for remark in (remark for remark in self.remarks if remark.name not in known):
-            lost = remark.max_points - remark.points
+            lost = remark.max_points * (1 - remark.credit)
             cost = f" (-{lost:.2g} points)" if round(lost, 2) else ""
             self.lines.append(("remark", f"{remark.name}: {remark.message}{cost}"))
 
@@ -190,48 +196,56 @@ class Report:
         """
         self.status = "failed"
         self._set_findings(findings, diagnoses)
-        failed = [f for f in findings if not f.passed and not f.skipped and not f.is_polish]
+        failed = [finding for finding in findings if finding.fails]
         first, problem = failed[0], problems[failed[0].name]
-        place = {finding.name: number for number, finding in enumerate(failed)}
-        serious = [d for d in diagnoses if place.keys() & set(d.parts)]
-        serious.sort(key=lambda d: min(place.get(part, len(place)) for part in d.parts))
-        if right := [f.message for f in findings if f.passed and f.max_points]:
-            others = len(right) - 2
-            more = f"; and {others} more part{'s' * (others > 1)}" if others > 0 else ""
-            self.lines.append(("right", "; ".join(right[:2]) + more))
+        serious = _sort_by_part(diagnoses, [finding.name for finding in failed])
+        self._add_right([f.message for f in findings if f.passed and f.max_points])
         explained = [d for d in serious if first.name in d.parts]
-        for diagnosis in explained[:1]:
-            if got and not diagnosis.why:
-                seen, relation = got[problem.case.name], f"; {diagnosis.got}"
-                words = explain(problem, seen, self.implementation, relation)
-                diagnosis = replace(diagnosis, why=words.get("why", ""))
-            self.headline = diagnosis.name
-            self._explain(diagnosis, None)
-        if not explained:
+        if explained:
+            self.headline = explained[0].name
+            self._explain(explained[0], None)
+        else:
             self._tell_problem(first, problem, got, advice)
+        is_called = problem.stage > Stage.SIGNATURE
+        self._add_example(picture, problem.case.name if is_called else "")
+        listed = {first.name}.union(*(d.parts for d in serious))
+        self._add_mistakes([d for d in serious if d not in explained[:1]], explained)
+        self._add_failed([f for f in failed if f.name not in listed], problems, problem)
+        alike = {f.name for f in self.remarks if _is_alike(problems[f.name], problem)}
+        self._add_remarks(alike | listed)
+        if self.seed is not None and is_called:
+            words = f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs'
+            self.lines.append(("again", words))
+        self._store_printed(got)
+        return self
+
+    def _add_example(self, picture: Drawing | None, case_name: str) -> None:
+        """End the first view with the counterexample: its picture and its inputs."""
         if picture:
             self.picture = picture.svg
             self.lines.append((picture.label, picture.text))
-        is_called = problem.stage > Stage.SIGNATURE
-        if is_called:
-            self.lines.append(("case", problem.case.name))
+        if case_name:
+            self.lines.append(("case", case_name))
         self.visible = len(self.lines)
-        rest = [d for d in serious if d not in explained[:1]]
-        for number, diagnosis in enumerate(rest, 2):
+
+    def _add_right(self, right: list[str]) -> None:
+        """Say what is right: two parts by name, and how many more."""
+        others = len(right) - 2
+        more = f"; and {others} more part{'s' * (others > 1)}" if others > 0 else ""
+        if right:
+            self.lines.append(("right", "; ".join(right[:2]) + more))
+
+    def _add_mistakes(self, diagnoses, explained) -> None:
+        """List further mistakes, from the second on."""
+        for number, diagnosis in enumerate(diagnoses, 2):
             self.lines.append((f"mistake {number}", diagnosis.name))
             self._explain(diagnosis, explained[0].got if explained else None)
-        listed_parts = {first.name}.union(*(d.parts for d in serious))
+
+    def _add_failed(self, failed: list[Finding], problems, first: Problem) -> None:
+        """List the other parts that failed, but for those with the problem that stands above."""
         for finding in failed:
-            if finding.name not in listed_parts and not _is_alike(problems[finding.name], problem):
+            if not _is_alike(problems[finding.name], first):
                 self.lines.append(("also", f"{finding.name}: {finding.message}"))
-        alike = {f.name for f in self.remarks if _is_alike(problems[f.name], problem)}
-        self._add_remarks(alike | listed_parts)
-        if self.seed is not None and is_called:
-            self.lines.append(
-                ("again", f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs')
-            )
-        self._store_printed(got)
-        return self
 
     def _tell_problem(self, finding: Finding, problem: Problem, got, advice) -> None:
         """Tell what does not hold in a part whose mistake is not known."""
@@ -328,6 +342,13 @@ class Report:
         ]
         own = {name: getattr(self, name) for name in names.split()}
         return own | {"findings": findings, "remarks": remarks}
+
+
+def _sort_by_part(diagnoses, parts: list[str]) -> list:
+    """List the diagnoses of these parts in the order of the parts."""
+    of_parts = [d for d in diagnoses if not set(d.parts).isdisjoint(parts)]
+    places = {part: number for number, part in enumerate(parts)}
+    return sorted(of_parts, key=lambda d: min(places.get(part, len(parts)) for part in d.parts))
 
 
 def _grid(rows: list[tuple[str, str]]) -> str:

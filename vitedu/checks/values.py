@@ -18,6 +18,8 @@ from vitedu.checks.mistakes import ValueMistake
 from vitedu.checks.report import Finding, Report
 from vitedu.checks.settings import neutral_settings
 
+CLOTHES = 0.1  # the share of the points that the right value in another type costs
+
 
 @dataclass(frozen=True)
 class ValueChecker:
@@ -65,6 +67,12 @@ class ValueChecker:
             points, plain = exercises.find(self.exercise).points, given_value.value
             if given_value.is_known and self.accepts(plain, self.reference):
                 return report.set_passed([Finding("value", True, self.proves, points)])
+            cast = _cast(plain, self.reference) if given_value.is_known else plain
+            if cast is not plain and self.accepts(cast, self.reference):
+                words = f"{_kind(self.reference)} is asked for, and this is {_kind(plain)}"
+                form = Finding("form", False, words, CLOTHES * points, is_polish=True)
+                whole = Finding("value", True, self.proves, points - form.max_points)
+                return report.set_passed([whole, form])
             kind = _kind(self.reference)
             got_kind = _kind(plain) if given_value.is_known else given_value.kind
             if got_kind != kind:
@@ -78,6 +86,18 @@ class ValueChecker:
             _set_failed(report, points, expected, got)
             report.lines.append(("try", f'hint("{self.exercise}") gives a first step.'))
             return report
+
+
+def _cast(value: Any, reference: Any) -> Any:
+    """Return a value as the kind of the reference: ``[x]``, text or a boolean for a number."""
+    if isinstance(value, tuple) and len(value) == 1 and not isinstance(reference, tuple | list):
+        return value[0]
+    if isinstance(value, str | bool) and _kind(reference) == "a number":
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
 
 
 def _set_failed(report: Report, points: float, expected: str, got: str, *diagnoses) -> Report:

@@ -6,7 +6,6 @@ and the remedy. Nothing is judged; that the checkers decide rightly is shown by 
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 from vitedu.checks import checker as checkers
@@ -15,13 +14,11 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.diagnose import PART_OF_STAGE
 from vitedu.checks.mistake_files import words_path
 from vitedu.checks.mistakes import Mistake, apply_edits, bare_source, run_source
-from vitedu.checks.relations import RELATIONS
 from vitedu.checks.values import ValueChecker
 from vitedu.exercises import EXERCISES, FILE, Exercise
 from vitedu.words import WordsError, format_problems, place
 
 CHECKS = Path(checkers.__file__).parent
-OTHER_RELATIONS = ("other_argument", "another_order")  # found in a way of their own
 PARTS = {*PART_OF_STAGE.values(), "values", "returns", "errors"}  # that need no case of their own
 
 
@@ -37,7 +34,6 @@ def checker_problems(exercises: Sequence[Exercise] = EXERCISES) -> list[str]:
 
 def _check_shared_words() -> Iterator[str]:
     checks: list[Callable] = [files.check_families, files.read_errors]
-    checks += [partial(files.relation_words, name) for name in (*RELATIONS, *OTHER_RELATIONS)]
     for check in checks:
         try:
             check()

@@ -29,22 +29,19 @@ _STAGES = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE, Stage.GRADIENTS
 _USUAL = {"torch", "nn", "F", "math", "self", *filter(str.islower, dir(builtins))}
 
 
-def explain(
-    problem: Problem, seen: Observation, reference: Any, evidence: str = ""
-) -> dict[str, str]:
+def explain(problem: Problem, seen: Observation, reference: Any) -> dict[str, str]:
     """Return "why", "try" and perhaps "headline" of the first common error that fits, or {}.
 
     Args:
         problem: the first of the report.
         seen: what the answer did on its case.
         reference: its arguments are names that a student knows.
-        evidence: of a relation that the report names.
     """
     error = seen.error
     is_meant = problem.case.raises or (error and error.raised_by_student)
     if is_meant or problem.stage not in _STAGES:
         return {}
-    text = error.message if error else f"expected {problem.expected}; got {problem.got}{evidence}"
+    text = error.message if error else f"expected {problem.expected}; got {problem.got}"
     try:
         errors = read_errors()
     except WordsError as trouble:

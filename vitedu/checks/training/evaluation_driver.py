@@ -129,58 +129,87 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     if "results" in aspects:
         store_outputs(seen, case, result)
     if "eval" in aspects:
-        modes = ", ".join(sorted({mode for mode, _ in log})) or "never called"
-        seen.facts["every part of the model in eval mode"] = modes
-        changed = [
-            name
-            for name, value in nn.Module.state_dict(model).items()
-            if not torch.equal(value, case.state.get(name, value))
-        ]
-        text = f"changed: {', '.join(changed)}" if changed else "unchanged"
-        seen.facts["parameters and running statistics as before"] = text
+        seen.facts |= _eval_facts(case, model, log)
     if "modes" in aspects:
-        words = {True: "train", False: "eval"}
-        # compared by identity, because an answer may leave an object that equals everything
-        changed = [
-            f"{name or 'the model itself'} went from {words[before]} to {words[not before]}"
-            for name, (part, kind, before) in parts.items()
-            if type(part) is not kind or part.training is not before
-        ]
-        ways = {text[text.index(" went from ") :] for text in changed}
-        if len(changed) == len(parts) and len(ways) == 1:
-            changed = [f"all parts{ways.pop()}"]
-        seen.facts["every part in the mode it was in before"] = "; ".join(changed) or (
+        seen.facts["every part in the mode it was in before"] = _changed_modes(parts) or (
             "as before" if log else "never called"
         )
     if "gradients" in aspects:
-        if case.extra.get("enabled", True):
-            seen.facts["gradients possible again afterwards"] = "yes" if enabled else "switched off"
-        else:
-            fact = "gradients switched off afterwards, as they were before"
-            seen.facts[fact] = "switched on" if enabled else "yes"
-        changed_gradients = [
-            name
-            for name, value in nn.Module.named_parameters(model)
-            if value.grad is None or not torch.equal(value.grad, torch.ones_like(value))
-        ]
-        seen.facts["gradients that were there before stay"] = (
-            f"changed: {', '.join(changed_gradients)}" if changed_gradients else "they stay"
-        )
-        changed = [
-            f"{name} {'learns' if value.requires_grad else 'is frozen'}"
-            for name, value in nn.Module.named_parameters(model)
-            if value.requires_grad is (name in case.extra.get("frozen", ()))
-        ]
-        seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"
+        seen.facts |= _gradient_facts(case, model, enabled)
     if "graph" in aspects:
-        has_graph = any(attached for _, attached in log)
-        seen.facts["no graph for gradients"] = (
+        seen.facts |= _graph_facts(result, log)
+
+
+def _eval_facts(case: Case, model: nn.Module, log: CallLog) -> dict[str, str]:
+    """Say in which modes the model was called, and which of its values changed."""
+    modes = ", ".join(sorted({mode for mode, _ in log})) or "never called"
+    changed = [
+        name
+        for name, value in nn.Module.state_dict(model).items()
+        if not torch.equal(value, case.state.get(name, value))
+    ]
+    return {
+        "every part of the model in eval mode": modes,
+        "parameters and running statistics as before": (
+            f"changed: {', '.join(changed)}" if changed else "unchanged"
+        ),
+    }
+
+
+def _changed_modes(parts: dict[str, tuple[nn.Module, type, bool]]) -> str:
+    """Name the parts that are in another mode than before, or ""."""
+    words = {True: "train", False: "eval"}
+    # compared by identity, because an answer may leave an object that equals everything
+    changed = [
+        f"{name or 'the model itself'} went from {words[before]} to {words[not before]}"
+        for name, (part, kind, before) in parts.items()
+        if type(part) is not kind or part.training is not before
+    ]
+    ways = {text[text.index(" went from ") :] for text in changed}
+    if len(changed) == len(parts) and len(ways) == 1:
+        return f"all parts{ways.pop()}"
+    return "; ".join(changed)
+
+
+def _gradient_facts(case: Case, model: nn.Module, enabled: bool) -> dict[str, str]:
+    """Say what became of gradients: the setting, those that were there, and what learns."""
+    if case.extra.get("enabled", True):
+        setting = {"gradients possible again afterwards": "yes" if enabled else "switched off"}
+    else:
+        fact = "gradients switched off afterwards, as they were before"
+        setting = {fact: "switched on" if enabled else "yes"}
+    parameters = list(nn.Module.named_parameters(model))
+    lost = [
+        name
+        for name, value in parameters
+        if value.grad is None or not torch.equal(value.grad, torch.ones_like(value))
+    ]
+    frozen = case.extra.get("frozen", ())
+    switched = [
+        f"{name} {'learns' if value.requires_grad else 'is frozen'}"
+        for name, value in parameters
+        if value.requires_grad is (name in frozen)
+    ]
+    return setting | {
+        "gradients that were there before stay": (
+            f"changed: {', '.join(lost)}" if lost else "they stay"
+        ),
+        "every parameter frozen or not, as before": "; ".join(switched) or "yes",
+    }
+
+
+def _graph_facts(result, log: CallLog) -> dict[str, str]:
+    """Say whether a graph was built, and whether a number has one behind it."""
+    has_graph = any(attached for _, attached in log)
+    results = result if isinstance(result, (tuple, list)) else [result]
+    is_attached = any(getattr(value, "requires_grad", False) for value in results)
+    return {
+        "no graph for gradients": (
             ("a graph was built" if has_graph else "none") if log else "never called"
-        )
-        results = result if isinstance(result, (tuple, list)) else [result]
-        is_attached = any(getattr(value, "requires_grad", False) for value in results)
-        seen.facts["numbers without a graph"] = (
+        ),
+        "numbers without a graph": (
             "a graph behind a number; look for a sum of losses without .item()"
             if is_attached
             else "none behind them"
-        )
+        ),
+    }

@@ -50,7 +50,6 @@ def cases(g: Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    is_related=False,  # what is kept tells what training did, and is no output of the answer
     idea={
         "any iterable": "batches may come from a generator, be of any size, or be one alone",
         "values": "mean loss and accuracy over all images, each counting the same",

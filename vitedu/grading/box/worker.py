@@ -185,7 +185,7 @@ class Session:
         failures: list[Any] = []
         with capture_output() as sink, neutral_settings():
             try:
-                with time_limit(request["seconds"]):
+                with time_limit(request["seconds"], request["seconds"]):
                     for space, place in request["targets"]:
                         program = _read_program(request)
                         failures = program.failures
@@ -225,7 +225,8 @@ class Session:
             if replies and (seconds_left < MIN_SECONDS or is_full(tensors)):
                 break
             self.forbidden_calls.clear()
-            seen = observe(self.answer.answer, read_case(data), max(MIN_SECONDS, seconds_left))
+            limit = max(MIN_SECONDS, seconds_left)
+            seen = observe(self.answer.answer, read_case(data), limit, waiting=limit)
             seen.operations |= self.forbidden_calls
             replies.append(write_observation(seen))
             tensors += seen.tensors()
