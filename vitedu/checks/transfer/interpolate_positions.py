@@ -1,7 +1,7 @@
 """9.1 interpolate_positions: positions for another image size."""
 
 from vitedu import transfer as reference
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
 
 
 def enlarges_only(pos_embed, new_grid_size, num_prefix_tokens=1):
@@ -35,6 +35,7 @@ CHECKER = Checker(
         also("a single patch", "a grid of one patch", side=1),
         also("a single patch", "to a single patch", gh=1, gw=1),
         FLOAT64,
+        TURNED,
         ON_ACCELERATOR,
         ranges={"side": (4, 5), "gh": (6, 9), "gw": (6, 9), "D": (2, 3)},
         name="{side} x {side} patches to {gh} x {gw}, {D} features",
