@@ -25,17 +25,22 @@ SEEDS = (0, 1)
 
 # what still slips through, and why
 SLIPPED = {
-    "patchify__strides_of_contiguous": "no input that is not contiguous is handed out",
     "PatchEmbed__last_images_kept": "no tensor is handed out twice with other weights between",
     "VisionTransformer__twelve_blocks_at_most": "thirteen blocks would take a student's time",
     "evaluate__count_cut_off": "shows for a few counts of right answers only",
     "merge_tokens__threshold": "the text does not say who of equals is merged",
     "merge_tokens__zero_keys": "a key of zeros has no direction; the text has none",
     "random_masking__mask_by_limit": "the text does not say who of equals stays",
-    "class_attention__first_n_after_class": "right for all that the text allows",
     "confusion_matrix__small_integers": "right for all that the text allows",
-    "weight_decay_groups__other_order": "right: the text names no order",
 }
+
+# they were written before the text asked for initialise, and for the ValueError of no square
+OLDER_TEXT = set(
+    """
+    VisionTransformer__modulelist VisionTransformer__replaced interpolate_positions__permute
+    interpolate_positions__upsample interpolate_positions__channels
+    """.split()
+)
 
 # slips that break what the exercise's own text asks for, so that they fail
 IDEAS = set(
@@ -80,9 +85,8 @@ def test_right_answers_pass(stem):
     """Every one passes; a remark is for a refusal that the author left out."""
     reports = dict(judge_all(stem))
     assert len(reports) >= 15 and all(r.passed for seen in reports.values() for r in seen)
-    assert {name for name, seen in reports.items() if not all(r.is_flawless for r in seen)} <= {
-        "PatchEmbed__linear"
-    }
+    remarks = {name for name, seen in reports.items() if not all(r.is_flawless for r in seen)}
+    assert remarks <= {"PatchEmbed__linear", *OLDER_TEXT}
 
 
 @pytest.mark.parametrize("stem", ["wrong_subtle", "plain_wrong"])
