@@ -128,7 +128,9 @@ def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
             row.words = max(row.words, words := count_words(report))
             if words > MOST_WORDS:
                 row.troubles.append(f"seed {seed}: the report on {id_} shows {words} words")
-            row.named += report.misconceptions == [id_]
+            row.named += report.misconceptions == [id_] and not contradicts_itself(report)
+            if contradicts_itself(report):
+                row.troubles.append(f"seed {seed}: the report on {id_} contradicts itself")
             points[id_, number, seed if seed < SPLIT else seed // SPLIT].append(report.points)
             if report.misconceptions != [id_]:
                 names = " and ".join(report.misconceptions) or "nothing"
@@ -146,6 +148,18 @@ def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
             points_text = ", ".join(f"{one:g}" for one in sorted(set(earned)))
             row.troubles.append(f"{id_} earned students of one class {points_text} points")
     return row
+
+
+def contradicts_itself(report: Report) -> bool:
+    """Tell whether a line of a report says that something holds, and another that it does not."""
+    rows = dict(reversed(report.lines))
+    crossed = [f.message for f in report.findings if not f.passed and not f.skipped]
+    is_wrong = any(" values differ" in message for message in crossed)
+    return (
+        rows.get("expected", "-") in rows.get("right", "").split("; ")
+        or (is_wrong and report.headline.startswith("the values are right"))
+        or any(f.message in rows.get("right", "").split("; ") for f in report.remarks)
+    )
 
 
 def count_words(report: Report) -> int:
