@@ -32,7 +32,7 @@ def cases(g: torch.Generator) -> list[Case]:
     fields = vars(ViTConfig(side * P, P, C, K, D, depth, heads, mlp_ratio=2.0))
     shallow = fields | {"depth": 1}
     deep = {"image_size": P, "num_classes": 1, "embed_dim": 4, "num_heads": 2, "depth": 7}
-    start = {"embed_dim": 64, "num_heads": 2, "num_classes": 16, "depth": 1}
+    start = shallow | {"embed_dim": 64, "num_heads": 2, "num_classes": 16}
     square = shallow | {"image_size": 3 * P, "embed_dim": 9, "num_heads": 3}
     return [
         case(B, fields, part="values", gradients=("images",)),
@@ -46,7 +46,7 @@ def cases(g: torch.Generator) -> list[Case]:
         *usual(case, B, shallow),
         case(
             1,
-            fields | start,
+            start,
             ", as it starts",
             part="starting values",
             driver=starting_values.__name__,
