@@ -298,3 +298,64 @@ def test_reports_keep_to_the_house():
         assert "?" not in text.replace('hint("', "") or "did you mean" in text
         assert "!" not in text.replace("!=", "")
         assert all(len(line) < 260 for line in text.splitlines())
+
+
+def softmax_above_its_stub(x, dim=-1):
+    exp = (x - x.amax(dim, keepdim=True)).exp()
+    output = exp / exp.sum(dim, keepdim=True)
+    raise NotImplementedError("2.1 softmax")
+    return output
+
+
+def layer_norm_with_eps_outside(x, weight, bias, eps=1e-6):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / (centred.square().mean(-1, keepdim=True).sqrt() + eps) * weight + bias
+
+
+def test_a_stub_below_written_code_is_told():
+    """Who wrote an answer and left the stub's last line reads which line to delete."""
+    report = judge(softmax_above_its_stub, "softmax")
+    assert report.status == "not_attempted" and "delete that line of the stub" in str(report)
+    assert "delete" not in str(judge(gelu_stub, "gelu"))
+
+
+def test_wrong_values_come_before_wrong_gradients():
+    """A headline about gradients says that the values are right, so they are."""
+    report = judge(layer_norm_with_eps_outside, "layer_norm", seed=3)
+    assert report.headline == "eps is added outside the root"
+
+
+def test_a_report_as_data_holds_what_its_text_says():
+    """``vitedu check --json`` prints it."""
+    row = judge(mistaken("softmax", "not_normalised"), "softmax", seed=3).to_dict()
+    assert row["headline"] == "the weights are not divided by their sum"
+    assert row["expected"] == "sums of 1 along dim" and row["got"].startswith("sums along dim=-1:")
+    assert row["why"] == "Positive is only half of it." and row["try"].startswith("Divide by")
+
+
+def test_lists_of_booleans_have_one_plural():
+    """A pair of pairs is said in words."""
+    report = judge(((True, False), (True, False)), "order_blindness")
+    assert "expected  2 booleans\n  got       2 lists" in str(report)
+
+
+def test_a_mode_and_a_layout_that_decide_are_said():
+    """Both stand in the headline; a layer's case names its mode."""
+
+    class Halving(encoder.Mlp):
+        def forward(self, x):
+            return super().forward(x) * (1.0 if self.training else 0.5)
+
+    report = judge(Halving, "Mlp", seed=3)
+    assert report.headline == "right in train mode, wrong in eval mode"
+    assert dict(report.lines)["case"].endswith(", in eval mode")
+
+    def softmax(x, dim=-1):
+        x = x if x.is_contiguous() else x.contiguous() / 2
+        return x.softmax(dim) if x.ndim < 1 else mistaken("softmax")(x, dim)
+
+    report = judge(softmax, seed=3)
+    words = (
+        "right for tensors that are contiguous in memory, wrong for tensors that are turned round"
+    )
+    assert report.headline == f"{words} in memory"

@@ -131,9 +131,10 @@ def judge_observations(
         diagnoses = diagnose(checker, cases, problems, got, want, cache)
     except WordsError:  # `vitedu lint` names file and remedy; the numbers are told without them
         diagnoses = []
-    if checker.is_related and not diagnoses:
+    main = {part for part, p in problems.items() if not is_polish(checker, part, p.stage)}
+    if checker.is_related and main.isdisjoint(part for d in diagnoses for part in d.parts):
         problems = _add_contrast(cases, problems, got, want)
-    if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
+    if not main:
         return report.set_passed(findings, got, diagnoses)
     case, ids = next(iter(problems.values())).case, [diagnosis.id for diagnosis in diagnoses]
     picture = checker.picture and checker.picture(case, got[case.name], ids)
