@@ -111,6 +111,17 @@ def split_with_four_names(x, num_heads):
     return x.reshape(B, T, num_heads, D // num_heads).transpose(1, 2)
 
 
+class WithSplit(MultiHeadAttention):
+    def forward(self, x):
+        q, k, v = torch.split(self.qkv(x), 3, dim=-1)
+        return self.proj(q), k @ v.mT
+
+
+def attention_of_root(q, k, v):
+    scores = q @ k.mT / torch.sqrt(k.shape[-1])
+    return scores.softmax(-1) @ v, scores.softmax(-1)
+
+
 def split_of_too_many(x, num_heads):
     B, T, D = x.shape
     return x.reshape(B, T, num_heads, D).transpose(1, 2)
@@ -301,6 +312,15 @@ PROVOKED = [
     ("tuple_for_tensor", lens_as_a_list, "logit_lens", "a list of", "torch.stack", ""),
     ("values_and_indices", softmax_of_a_pair, "softmax", "two tensors", r"\.values", "x.max("),
     ("unpacked", split_with_four_names, "split_heads", "has 4 names", "x.shape", "B, N, T, D ="),
+    ("split_sizes", WithSplit, "MultiHeadAttention", "the size 3", r"chunk\(3", "torch.split("),
+    (
+        "tensor_wanted",
+        attention_of_root,
+        "scaled_dot_product_attention",
+        "int",
+        "n \\*\\* 0.5",
+        "sqrt(",
+    ),
     ("return_in_loop", lens_of_the_first, "logit_lens", "inside the loop", "a slice", ""),
     ("first_kept", merge_of_one, "merge_heads", r"x\[0\] keeps one item", "an index", ""),
     ("first_kept", unpatchify_of_one, "unpatchify", r"x\[0\] keeps one", "all items at once", ""),

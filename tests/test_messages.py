@@ -78,7 +78,7 @@ ANSWERS = {
 # what is said of each; a line goes on after an ellipsis
 REPORTS = """
 == a mistake of the bank, and its picture
-✗ 1.1 patchify: patches run down the columns instead of along the rows   [1.02/6 points]
+✗ 1.1 patchify: patches run down the columns instead of along the rows   [0.94/6 points]
   right     runs and returns the right types and shapes; impossible sizes are refused with
             … their numbers
   expected  patch 1 stands to the right of patch 0
@@ -92,11 +92,11 @@ REPORTS = """
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
   again     check(..., "patchify", seed=3) repeats these inputs
   findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✗ batch of one   – again
-            …   ✗ patches of one pixel   ✓ errors   ✗ dtype   – any device
+            …   ✗ patches of one pixel   ✓ errors   ✗ dtype   ✗ layout   – any device
   hint      hint("patchify")
 
 == two mistakes together
-✗ 1.1 patchify: patches run down the columns instead of along the rows   [1.02/6 points]
+✗ 1.1 patchify: patches run down the columns instead of along the rows   [0.94/6 points]
   right     runs and returns the right types and shapes; impossible sizes are refused with
             … their numbers
   expected  patch 1 stands to the right of patch 0
@@ -114,18 +114,19 @@ REPORTS = """
   try       Look for a flip, or for a loop that counts down.
   again     check(..., "patchify", seed=3) repeats these inputs
   findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✗ batch of one   – again
-            …   ✗ patches of one pixel   ✓ errors   ✗ dtype   – any device
+            …   ✗ patches of one pixel   ✓ errors   ✗ dtype   ✗ layout   – any device
   hint      hint("patchify")
 
 == a difference without a name
-✗ 3.2 gelu: right on 1 of 6 inputs: x of 2 x 5 x 24, values in the millions   [0.64/3 points]
+✗ 3.2 gelu: right on 1 of 7 inputs: x of 2 x 5 x 24, values in the millions   [0.64/3
+            … points]
   right     runs and returns the right types and shapes; finite and right for large values
   expected  each x times the share of a normal distribution below x
   got       470/480 values differ; largest difference 0.049 at [2, 1, 30], allowed 1e-05
   case      x of 4 x 3 x 40
   again     check(..., "gelu", seed=3) repeats these inputs
   findings  ✓ allowed operations   ✓ returns   ✗ values   – gradients   ✗ other axes   ✓
-            … large values   – again   ✗ no axis   ✗ dtype   – any device
+            … large values   – again   ✗ no axis   ✗ dtype   ✗ layout   – any device
   hint      hint("gelu")
 
 == a path that is missing
@@ -136,10 +137,10 @@ REPORTS = """
   why       A block corrects its tokens; without the addition it replaces them.
   try       Add x back after attention.
   paths     no path leads around norm1 and attn
-  case      3 sequences of 2 tokens, embed_dim 6, 2 heads
+  case      3 sequences of 2 tokens, embed_dim 6, 2 heads, in train mode
   again     check(..., "EncoderBlock", seed=3) repeats these inputs
   findings  ✓ returns   ✗ values   – gradients   ✗ hidden width   ✗ batch of one   ✗ other
-            … sizes   ✗ eps   – again   ✗ rare sizes   ✗ dtype   – any device
+            … sizes   ✗ eps   – again   ✗ rare sizes   ✗ dtype   ✗ layout   – any device
   hint      hint("EncoderBlock")
 
 == an error in the student's line
@@ -152,7 +153,8 @@ REPORTS = """
   case      x of 4 x 5 x 7
   again     check(..., "layer_norm", seed=3) repeats these inputs
   findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ batch of one   ✗
-            … other axes   ✗ eps   ✗ at the start   – again   ✗ rare values   ✗ dtype   – any device
+            … other axes   ✗ eps   ✗ at the start   – again   ✗ rare values   ✗ dtype   ✗
+            … layout   – any device
   hint      hint("layer_norm")
 
 == a forgotten return
@@ -164,31 +166,31 @@ REPORTS = """
             … indentation of return.
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
   remark    errors: expected a ValueError; got no error; the call returned as if nothing
-            … were wrong   (H=29 is not divisible by patch_size 7) (-0.38 points)
+            … were wrong   (H=29 is not divisible by patch_size 7) (-0.3 points)
   again     check(..., "patchify", seed=3) repeats these inputs
   findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ batch of one   – again
-            …   ✗ patches of one pixel   ✗ errors   ✗ dtype   – any device
+            …   ✗ patches of one pixel   ✗ errors   ✗ dtype   ✗ layout   – any device
   hint      hint("patchify")
 
 == another error than asked for
 ✓ 1.7 sincos_positions: passed, 1 remark   [3.75/4 points]
   remark    errors: an impossible size ends in another error than ValueError. Test the
             … sizes first and raise a ValueError that says so. (-0.25 points)
-  proved    runs and returns the right types and shapes
-  proved    sines and cosines take turns, at the right frequencies
-  proved    also for long and wide tables, and with as many positions as columns
-  proved    called again it looks at the new values, and leaves everything as it was
-  proved    also for one position, two columns and thousands of positions
+  tested    runs and returns the right types and shapes
+  tested    sines and cosines take turns, at the right frequencies
+  tested    also for long and wide tables, and with as many positions as columns
+  tested    called again it looks at the new values, and leaves everything as it was
+  tested    also for one position, two columns and thousands of positions
 
 == no error
 ✓ 1.7 sincos_positions: passed, 1 remark   [3.5/4 points]
   remark    errors: an impossible size is accepted. Test the sizes first and raise a
             … ValueError. (-0.5 points)
-  proved    runs and returns the right types and shapes
-  proved    sines and cosines take turns, at the right frequencies
-  proved    also for long and wide tables, and with as many positions as columns
-  proved    called again it looks at the new values, and leaves everything as it was
-  proved    also for one position, two columns and thousands of positions
+  tested    runs and returns the right types and shapes
+  tested    sines and cosines take turns, at the right frequencies
+  tested    also for long and wide tables, and with as many positions as columns
+  tested    called again it looks at the new values, and leaves everything as it was
+  tested    also for one position, two columns and thousands of positions
 
 == time is up
 ✗ 3.2 gelu: the call does not come to an end   [0/3 points]
@@ -197,24 +199,26 @@ REPORTS = """
   case      x of 4 x 3 x 40
   again     check(..., "gelu", seed=3) repeats these inputs
   findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other axes   ✗
-            … large values   – again   ✗ no axis   ✗ dtype   ✗ any device
+            … large values   – again   ✗ no axis   ✗ dtype   ✗ layout   ✗ any device
   hint      hint("gelu")
 
 == not attempted
-○ 3.2 gelu: not attempted yet; later cells use the reference; hint("gelu") helps   [0/3 points]
+○ 3.2 gelu: not attempted yet; later cells use the reference; hint("gelu") helps   [0/3
+            … points]
 
 == passed
 ✓ 3.2 gelu: passed   [3/3 points]
-  proved    done without what is forbidden here
-  proved    runs and returns the right types and shapes
-  proved    each x times the share of a normal distribution below x
-  proved    gradients equal those of the definition
-  proved    also for other axes, and where numbers are 0
-  proved    finite and right for large values
-  proved    called again it looks at the new values, and leaves everything as it was
-  proved    also for a single number
-  proved    exact to the digits of float64
-  proved    makes no tensor on a device of its own
+  tested    done without what is forbidden here
+  tested    runs and returns the right types and shapes
+  tested    each x times the share of a normal distribution below x
+  tested    gradients equal those of the definition
+  tested    also for other axes, and where numbers are 0
+  tested    finite and right for large values
+  tested    called again it looks at the new values, and leaves everything as it was
+  tested    also for a single number
+  tested    exact to the digits of float64
+  tested    also for tensors whose axes are turned round in memory
+  tested    makes no tensor on a device of its own
 
 == what is forbidden
 ✗ 3.2 gelu: the one operation that this exercise forbids   [0/3 points]
@@ -223,7 +227,7 @@ REPORTS = """
   case      x of 4 x 3 x 40
   again     check(..., "gelu", seed=3) repeats these inputs
   findings  ✗ allowed operations   – returns   – values   – gradients   – other axes   –
-            … large values   – again   – no axis   – dtype   – any device
+            … large values   – again   – no axis   – dtype   – layout   – any device
   hint      hint("gelu")
 
 == an instance
@@ -231,7 +235,7 @@ REPORTS = """
   expected  the class EncoderBlock itself, without parentheses
   got       an instance of EncoderBlock
   findings  ✗ returns   – values   – gradients   – hidden width   – batch of one   – other
-            … sizes   – eps   – again   – rare sizes   – dtype   – any device
+            … sizes   – eps   – again   – rare sizes   – dtype   – layout   – any device
   hint      hint("EncoderBlock")
 
 == other arguments
@@ -240,7 +244,7 @@ REPORTS = """
   got       (x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-06) -> Tensor;
             … missing a required argument: 'weight'
   findings  – allowed operations   ✗ returns   – values   – gradients   – other axes   –
-            … large values   – again   – no axis   – dtype   – any device
+            … large values   – again   – no axis   – dtype   – layout   – any device
   hint      hint("gelu")
 
 == a wrong value with a name
@@ -294,3 +298,64 @@ def test_reports_keep_to_the_house():
         assert "?" not in text.replace('hint("', "") or "did you mean" in text
         assert "!" not in text.replace("!=", "")
         assert all(len(line) < 260 for line in text.splitlines())
+
+
+def softmax_above_its_stub(x, dim=-1):
+    exp = (x - x.amax(dim, keepdim=True)).exp()
+    output = exp / exp.sum(dim, keepdim=True)
+    raise NotImplementedError("2.1 softmax")
+    return output
+
+
+def layer_norm_with_eps_outside(x, weight, bias, eps=1e-6):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / (centred.square().mean(-1, keepdim=True).sqrt() + eps) * weight + bias
+
+
+def test_a_stub_below_written_code_is_told():
+    """Who wrote an answer and left the stub's last line reads which line to delete."""
+    report = judge(softmax_above_its_stub, "softmax")
+    assert report.status == "not_attempted" and "delete that line of the stub" in str(report)
+    assert "delete" not in str(judge(gelu_stub, "gelu"))
+
+
+def test_wrong_values_come_before_wrong_gradients():
+    """A headline about gradients says that the values are right, so they are."""
+    report = judge(layer_norm_with_eps_outside, "layer_norm", seed=3)
+    assert report.headline == "eps is added outside the root"
+
+
+def test_a_report_as_data_holds_what_its_text_says():
+    """``vitedu check --json`` prints it."""
+    row = judge(mistaken("softmax", "not_normalised"), "softmax", seed=3).to_dict()
+    assert row["headline"] == "the weights are not divided by their sum"
+    assert row["expected"] == "sums of 1 along dim" and row["got"].startswith("sums along dim=-1:")
+    assert row["why"] == "Positive is only half of it." and row["try"].startswith("Divide by")
+
+
+def test_lists_of_booleans_have_one_plural():
+    """A pair of pairs is said in words."""
+    report = judge(((True, False), (True, False)), "order_blindness")
+    assert "expected  2 booleans\n  got       2 lists" in str(report)
+
+
+def test_a_mode_and_a_layout_that_decide_are_said():
+    """Both stand in the headline; a layer's case names its mode."""
+
+    class Halving(encoder.Mlp):
+        def forward(self, x):
+            return super().forward(x) * (1.0 if self.training else 0.5)
+
+    report = judge(Halving, "Mlp", seed=3)
+    assert report.headline == "right in train mode, wrong in eval mode"
+    assert dict(report.lines)["case"].endswith(", in eval mode")
+
+    def softmax(x, dim=-1):
+        x = x if x.is_contiguous() else x.contiguous() / 2
+        return x.softmax(dim) if x.ndim < 1 else mistaken("softmax")(x, dim)
+
+    report = judge(softmax, seed=3)
+    words = (
+        "right for tensors that are contiguous in memory, wrong for tensors that are turned round"
+    )
+    assert report.headline == f"{words} in memory"

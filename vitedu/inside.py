@@ -45,7 +45,7 @@ def class_attention(weights: torch.Tensor, grid_size: tuple[int, int]) -> torch.
 
     Returns:
         (B, nh, gh, gw). The rows are not normalised again, so what is missing to 1 stays with the
-        class token itself.
+        class token itself, and with registers where there are some.
 
     Example:
         >>> class_attention(torch.full((2, 3, 5, 5), 0.2), (2, 2)).shape

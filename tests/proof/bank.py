@@ -132,7 +132,9 @@ def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
             row.words = max(row.words, words := count_words(report))
             if words > MOST_WORDS:
                 row.troubles.append(f"seed {seed}: the report on {id_} shows {words} words")
-            row.named += report.misconceptions == [id_]
+            row.named += report.misconceptions == [id_] and not contradicts_itself(report)
+            if contradicts_itself(report):
+                row.troubles.append(f"seed {seed}: the report on {id_} contradicts itself")
             points[id_, number, seed if seed < SPLIT else seed // SPLIT].append(report.points)
             if report.misconceptions != [id_]:
                 names = " and ".join(report.misconceptions) or "nothing"
@@ -156,6 +158,18 @@ def is_fair(report: Report) -> bool:
     """Tell whether the points follow the verdict."""
     share = report.points / report.max_points
     return 0.749 < share < 1 if report.passed else share < 0.501
+
+
+def contradicts_itself(report: Report) -> bool:
+    """Tell whether a line of a report says that something holds, and another that it does not."""
+    rows = dict(reversed(report.lines))
+    crossed = [f.message for f in report.findings if not f.passed and not f.skipped]
+    is_wrong = any(" values differ" in message for message in crossed)
+    return (
+        rows.get("expected", "-") in rows.get("right", "").split("; ")
+        or (is_wrong and report.headline.startswith("the values are right"))
+        or any(f.message in rows.get("right", "").split("; ") for f in report.remarks)
+    )
 
 
 def count_words(report: Report) -> int:

@@ -25,17 +25,26 @@ SEEDS = (0, 1)
 
 # what still slips through, and why
 SLIPPED = {
-    "patchify__strides_of_contiguous": "no input that is not contiguous is handed out",
+    "add_class_token_and_positions__axis_of_batch": "no case has one image of one patch",
+    "softmax__clamped": "exp(-20) is below every tolerance",
     "PatchEmbed__last_images_kept": "no tensor is handed out twice with other weights between",
     "VisionTransformer__twelve_blocks_at_most": "thirteen blocks would take a student's time",
     "evaluate__count_cut_off": "shows for a few counts of right answers only",
     "merge_tokens__threshold": "the text does not say who of equals is merged",
     "merge_tokens__zero_keys": "a key of zeros has no direction; the text has none",
     "random_masking__mask_by_limit": "the text does not say who of equals stays",
-    "class_attention__first_n_after_class": "right for all that the text allows",
     "confusion_matrix__small_integers": "right for all that the text allows",
-    "weight_decay_groups__other_order": "right: the text names no order",
 }
+
+# written before the text asked for initialise, and for the ValueError of no square;
+# linear_cka__gram rounds where columns are far from zero
+REMARKS = set(
+    """
+    VisionTransformer__modulelist VisionTransformer__replaced interpolate_positions__permute
+    interpolate_positions__upsample interpolate_positions__channels
+    linear_cka__gram
+    """.split()
+)
 
 # slips that break what the exercise's own text asks for, so that they fail
 IDEAS = set(
@@ -46,7 +55,17 @@ IDEAS = set(
     class_attention__one_head_squeezed confusion_matrix__float logit_lens__axes_of_one_squeezed
     effective_receptive_field__images_require_gradients shift_consistency__mode_not_restored
     masked_patch_loss__boolean_masks_crash shifted_window_mask__float linear_attention__three_axes
+    add_class_token_and_positions__squeezed softmax__seeds
     prune_tokens__one_crashes packing_mask__integers layerwise_lr_groups__frozen_missing
+    """.split()
+)
+
+# right numbers in another type or shape, or under another name of an argument
+CLOTHES = set(
+    """
+    add_class_token_and_positions__list softmax__axis warmup_cosine__no_default warmup_cosine__list
+    linear_cka__one_number linear_cka__float linear_cka__double masked_patch_loss__one_number
+    window_partition__list clip_loss__pair
     """.split()
 )
 
@@ -80,12 +99,11 @@ def test_right_answers_pass(stem):
     """Every one passes; a remark is for a refusal that the author left out."""
     reports = dict(judge_all(stem))
     assert len(reports) >= 15 and all(r.passed for seen in reports.values() for r in seen)
-    assert {name for name, seen in reports.items() if not all(r.is_flawless for r in seen)} <= {
-        "PatchEmbed__linear"
-    }
+    remarks = {name for name, seen in reports.items() if not all(r.is_flawless for r in seen)}
+    assert remarks <= {"PatchEmbed__linear", *REMARKS}
 
 
-@pytest.mark.parametrize("stem", ["wrong_subtle", "plain_wrong"])
+@pytest.mark.parametrize("stem", sorted(path.stem for path in BLIND.glob("*wrong*")))
 def test_wrong_answers_are_caught(stem):
     """At least 95 of 100 fail, or pass below full points; the others are known."""
     reports = dict(judge_all(stem))
@@ -95,6 +113,6 @@ def test_wrong_answers_are_caught(stem):
 
 def test_slips_of_polish_fail_no_answer():
     """An answer that is right in idea passes, unless the exercise's text names what it lacks."""
-    reports = dict(judge_all("slips"))
+    reports = dict(judge_all("slips")) | dict(judge_all("slips_2"))
     failed = {name for name, seen in reports.items() if not all(r.passed for r in seen)}
-    assert failed <= IDEAS and len(reports) > 70
+    assert failed <= IDEAS | CLOTHES and len(reports) > 70

@@ -112,12 +112,27 @@ _NAME = type.__dict__["__name__"].__get__  # a metaclass may override __name__
 
 def _is_stub(answer: Any) -> bool:
     """Tell whether a function's body is only a docstring, ``pass`` or ``...``."""
-    if type(answer) is not types.FunctionType:
+    if not is_function(answer):
         return False
     no_work = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "CACHE"}
     instructions = list(dis.get_instructions(answer))
     constants = {i.argval for i in instructions if i.opname in ("LOAD_CONST", "RETURN_CONST")}
     return all(i.opname in no_work for i in instructions) and constants <= {None}
+
+
+def is_written(answer: Any) -> bool:
+    """Tell whether a function, or a method of a class, does more than raise NotImplementedError."""
+    members = [answer, *getattr(answer, "__dict__", {}).values()]
+    code = [x.__code__ for x in members if is_function(x)]
+    return any(
+        {*each.co_names} - {"NotImplementedError"} or each.co_nlocals > each.co_argcount
+        for each in code
+    )
+
+
+def is_function(x: Any) -> bool:
+    """Tell whether something is a function of Python, whatever it says of itself."""
+    return type(x) is types.FunctionType
 
 
 def _refusal_text(signature: inspect.Signature, positional: int, keywords: tuple[str, ...]) -> str:

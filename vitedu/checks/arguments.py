@@ -62,6 +62,15 @@ class Layer(ModuleRecipe):
 
 
 @recipe
+class Wrapped(Layer):
+    """The same inside an ``nn.Sequential``, which has no weight: it can only be called."""
+
+    def build(self) -> nn.Module:
+        """Build the layer and wrap it."""
+        return nn.Sequential(super().build())
+
+
+@recipe
 class Config(Recipe):
     """A ``ViTConfig`` with these fields."""
 

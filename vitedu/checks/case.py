@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 KEEPS_PARAMETERS = "keeps_parameters"  # a driver's option: a layer runs with its own parameters
 
@@ -89,10 +89,20 @@ def build_args(case: Case) -> dict[str, Any]:
 
 
 def add_views(args: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """Let ``extra["views"]`` (name -> another argument) be the first places of the other."""
+    """Lay arguments out in memory as ``extra`` says.
+
+    With "turned" the axes of every tensor stand in reverse order in memory. "views" (name ->
+    another argument) are the first places of the other.
+    """
+    if extra.get("turned"):
+        args = tree_map_only(torch.Tensor, lambda x: _reverse(_reverse(x).contiguous()), args)
     for name, other in extra.get("views", {}).items():
         args[name] = args[other][tuple(map(slice, args[name].shape))]
     return args
+
+
+def _reverse(x: torch.Tensor) -> torch.Tensor:
+    return x.permute(*reversed(range(x.ndim)))
 
 
 def tensors_in(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:

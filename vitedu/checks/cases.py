@@ -66,15 +66,21 @@ def refused(note: str, mentions: str = "", **changes) -> Variation:
 
 BATCH_OF_ONE = also("batch of one", "a batch of one", B=1)
 FLOAT64 = also("dtype", "float64", dtype=torch.float64)
+HALF = also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3)
+TURNED = also("layout", "its axes turned round in memory", extra={"turned": True})
 ON_ACCELERATOR = also("any device", "on an accelerator", on_accelerator=True)
-USUAL = (BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR)  # of an exercise whose tensors have a batch axis B
+USUAL = (
+    BATCH_OF_ONE,
+    FLOAT64,
+    TURNED,
+    ON_ACCELERATOR,
+)  # of an exercise whose tensors have a batch axis B
 
 
-def usual(case: Callable[..., Case], *sizes: Any) -> list[Case]:
-    """Make the cases of ``FLOAT64`` and ``ON_ACCELERATOR`` where ``case`` makes one by hand."""
+def usual(case: Callable[..., Case], *sizes: Any, variations=USUAL[1:]) -> list[Case]:
+    """Make the cases of ``USUAL``, but for a batch of one, where ``case`` makes one by hand."""
     return [
-        case(*sizes, part=each.part, note=f", {each.note}", **each.options)
-        for each in (FLOAT64, ON_ACCELERATOR)
+        case(*sizes, part=each.part, note=f", {each.note}", **each.options) for each in variations
     ]
 
 

@@ -75,7 +75,7 @@ class Checker:
         """
         first, result = cases[0], cases[:1]
         for number, case in enumerate(cases[1:]):
-            usual_polish = {"dtype", "errors", "any device", *self.polish}
+            usual_polish = {"dtype", "errors", "layout", "any device", *self.polish}
             is_idea = case.is_usual and case.part not in usual_polish
             is_new = first.gradients and not case.gradients and case.driver == first.driver
             if is_idea and is_new and case.extra.get("learns", True):

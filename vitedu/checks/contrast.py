@@ -56,9 +56,13 @@ def case_settings(case: Case) -> dict[str, Any]:
         is_data = isinstance(value, torch.Tensor) and value.dtype != torch.int64
         if is_data and value.dtype != torch.bool:
             settings.setdefault("dtype", dtype_name(value.dtype))
+    settings["layout"] = "turned round" if case.extra.get("turned") else "contiguous"
     if case.driver == "module":
         settings["mode"] = "train" if in_train_mode(case) else "eval"
     return settings
+
+
+_WORDS = {"mode": "in {} mode", "dtype": "in {}", "layout": "for tensors that are {} in memory"}
 
 
 def _describe_separation(name: str, good: list, bad: list) -> str:
@@ -68,8 +72,8 @@ def _describe_separation(name: str, good: list, bad: list) -> str:
     """
     if any(value in good for value in bad):
         return ""
-    if name in ("mode", "dtype"):
-        words = "in {} mode" if name == "mode" else "in {}"
+    if name in _WORDS:
+        words = _WORDS[name]
         return f"{words.format(good[0])}, wrong {words.format(bad[0])}"
     if None in (*good, *bad):
         if set(good) == {None}:

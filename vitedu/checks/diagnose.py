@@ -188,7 +188,7 @@ def _assign_parts(
         names = {what[0] for what in explained_differences(alone, wrong_cases, got, want, cache)}
         shares.append(tuple(part for part in parts if numeric[part].case.name in names))
     rest = tuple(part for part in parts if not any(part in share for share in shares))
-    return [share + rest or parts for share in shares]
+    return [share + rest or parts[-1:] for share in shares]
 
 
 def _is_cut_off(checker: Checker, mistake: Mistake, case: Case, cache: ReplayCache) -> bool:

@@ -115,6 +115,14 @@ def in_train_mode(case: Case) -> bool:
     return case.extra.get("training", bool(case.gradients) or "instances" in case.extra)
 
 
+def describe_case(case: Case) -> str:
+    """Name a case; of a layer, say in which mode it is called."""
+    mode = "in train mode" if in_train_mode(case) else "in eval mode"
+    return (
+        f"{case.name}, {mode}" if case.driver == "module" and mode not in case.name else case.name
+    )
+
+
 def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     """Build ``answer(*init)`` and load the case's parameters; write down how they differ.
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vitedu.checks.answers import AnswerInfo, Call, LocalAnswer, Source
+from vitedu.checks.answers import AnswerInfo, Call, LocalAnswer, Source, is_written
 from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker
 from vitedu.checks.compare import is_same
@@ -20,6 +20,7 @@ from vitedu.checks.contrast import describe_contrast, describe_pattern
 from vitedu.checks.diagnose import Diagnosis, diagnose
 from vitedu.checks.findings import RETURNS, is_polish, list_parts, make_findings
 from vitedu.checks.judge import (
+    ANOTHER_GRADIENT,
     CLOTHES,
     DEFINITION,
     Problem,
@@ -116,7 +117,7 @@ def judge_observations(
     got, parts = observed.observations, list_parts(checker, cases)
     first = got.get(cases[0].name, Observation())
     if observed.info.is_empty or (first.is_open and not _is_begun(checker, first)):
-        return report.set_not_attempted()
+        return report.set_not_attempted(is_written(answer))
     early = {
         "returns": _judge_info(checker, observed.info, cases),
         "allowed operations": _judge_operations(checker, cases[0], got),
@@ -129,12 +130,15 @@ def judge_observations(
     want = {case.name: cache.observe(checker.reference, case, SECONDS) for case in cases}
     cast, problems = _compare_all(checker, parts, cases, got, want, slip)
     findings = make_findings(checker, cases, parts, problems)
+    undecided = {case.part for case in cases if got[case.name].undecided}
+    findings = [replace(f, message="") if f.passed and f.name in undecided else f for f in findings]
     if not problems:
         return report.set_passed(findings, got)
     diagnoses = _name_mistakes(checker, cases, problems, (got, cast), want, cache)
-    if not diagnoses:
+    main = {part for part, p in problems.items() if not is_polish(checker, part, p.stage)}
+    if main.isdisjoint(part for diagnosis in diagnoses for part in diagnosis.parts):
         problems = _add_contrast(cases, problems, cast, want)
-    if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
+    if not main:
         return report.set_passed(findings, got, diagnoses)
     case, ids = next(iter(problems.values())).case, [diagnosis.id for diagnosis in diagnoses]
     picture = checker.picture and checker.picture(case, cast[case.name], ids)
@@ -285,7 +289,7 @@ def _find_problems(
     for case in cases:
         for problem in find_problems(case, got[case.name], want[case.name]):
             if problem.expected == DEFINITION:
-                problem = replace(problem, expected=checker.idea.get("values", DEFINITION))
+                problem = replace(problem, expected=expected_values(checker, problem.case.part))
             part = _part_of(problem, parts, checker)
             if not is_polish(checker, part, problem.stage):
                 mistakes.setdefault(part, problem)
@@ -297,14 +301,26 @@ def _find_problems(
     wrong = [problems[part].case for part in ("values", "returns") if part in problems]
     if slip:
         problems.setdefault("returns", slip)
-    if wrong and is_polish(checker, "gradients"):
-        problems.pop("gradients", None)  # another function has other gradients
+    slope = problems.get("gradients")
+    if wrong and slope:  # another function has other gradients
+        if is_polish(checker, "gradients") or slope.got.startswith(ANOTHER_GRADIENT):
+            problems.pop("gradients")
+    again = problems.get("again")
+    if again is not None and again.stage is Stage.EFFECTS and len(problems) > 1:
+        problems.pop("again")  # what has no effect costs points where the values show it
     if any(case is cases[0] for case in wrong):
         problems.pop("again", None)  # the second call repeats the first, so it is wrong as well
         cost = problems.get("cost")
         if cost is not None and got[cost.case.name].facts == want[cost.case.name].facts:
             problems.pop("cost")  # only the values are wrong there, and they count elsewhere
     return {part: problems[part] for part in parts if part in problems}
+
+
+def expected_values(checker: Checker, part: str) -> str:
+    """Say what the values of a part shall be: its own words, not those of a part that holds."""
+    values = checker.idea.get("values", DEFINITION)
+    own = "" if part == "dtype" else (checker.idea | checker.polish).get(part, "")
+    return f"{values}, {own}" if own.startswith("also") else own or values
 
 
 def _part_of(problem: Problem, parts: list[str], checker: Checker) -> str:

@@ -20,7 +20,7 @@ _BEFORE_CALL = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
 # part -> parts without which it shows nothing
 _RESTS_ON = {"values": ["returns"]} | dict.fromkeys(("gradients", "again"), ["returns", "values"])
 MOST_FAILED = 0.5  # the largest share of the points that an answer keeps which fails
-_USUAL_POLISH = ("errors", "dtype", "any device")  # polish unless a checker calls it idea
+_USUAL_POLISH = ("errors", "dtype", "layout", "any device")  # polish unless a checker calls it idea
 
 
 def list_parts(checker: Checker, cases: list[Case]) -> list[str]:
@@ -37,14 +37,16 @@ def is_polish(checker: Checker, part: str, stage: Stage = Stage.CALL) -> bool:
     """Tell whether a problem of this part and stage is a remark and fails no answer.
 
     Wrong numbers for a batch of one are a mistake everywhere, a crash only where the checker says
-    so. Numbers of another dtype may be rounded but not wrong. With a GPU in this session, its
-    device is no other device.
+    so. Numbers of another dtype may be rounded but not wrong, and those of another layout are not
+    wrong. With a GPU in this session, its device is no other device.
     """
     if stage is Stage.CLOTHES:
         return True
     if part == "batch of one" and stage is not Stage.CALL:
         return False
-    if part == "dtype" and stage in (Stage.SHAPE, Stage.VALUES):
+    if part in ("dtype", "layout") and stage in (Stage.SHAPE, Stage.VALUES):
+        return False
+    if part == "layout" and stage is Stage.FACTS:
         return False
     if part == "any device" and torch.cuda.is_available():
         return False
@@ -133,5 +135,6 @@ _WORDS = {
     "batch of one": "also for a batch of one",
     "errors": "impossible sizes are refused with their numbers",
     "dtype": "keeps the dtype of its inputs",
+    "layout": "also for tensors whose axes are turned round in memory",
     "any device": "makes no tensor on a device of its own",
 }

@@ -278,7 +278,10 @@ def _judge_precision(case: Case, got: Observation, want: Observation):
         return "float64 input computed in float64", ROUNDED
     for name, ours, wanted in _pair_outputs(got, want):
         if name in want.arrays and is_rounded(case, ours, wanted):
-            return "float64 input computed in float64", f"{name}: {ROUNDED}"
+            return (
+                "float64 input computed in float64",
+                f"{name}: right to the digits of float32 alone",
+            )
     return None
 
 
@@ -366,6 +369,7 @@ def _judge_unchanged(case: Case, got: Observation, want: Observation):
     return None
 
 
+ANOTHER_GRADIENT = "another gradient for"
 UNWANTED_GRADIENT = "a gradient where there shall be none; look for a missing detach()"
 
 
@@ -403,9 +407,7 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
     if not any(got.gradients[name].any() for name in wrong):
         words = f"no gradient reaches {all_wrong}"
         return what, f"only zeros for {all_wrong}{others}; look for what cuts it off", words
-    remedy = "look for a part that is detached or done in place"
-    words = f"another gradient for {all_wrong}{others}; {remedy}"
-    return what, words
+    return what, f"{ANOTHER_GRADIENT} {all_wrong}{others}"
 
 
 def _list_names(names: list[str]) -> str:

@@ -27,7 +27,7 @@ ERRORS = Path(__file__).with_name("errors.toml")
 WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
 EXTRA: dict[str, type] = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
 ERROR_WORDS = {"id": str, "message": str, "why": str, "try": str}
-ERROR_EXTRA: dict[str, type] = {"kind": str, "printed": bool, "headline": str}
+ERROR_EXTRA: dict[str, type] = {"kind": str, "line": str, "printed": bool, "headline": str}
 VALUE_WORDS = dict.fromkeys(("id", "value", "name", "why", "try"), str)
 
 

@@ -12,7 +12,8 @@ from typing import Any, Self
 from vitedu import exercises
 from vitedu.checks.common_errors import explain
 from vitedu.checks.drawing import Drawing
-from vitedu.checks.judge import Problem, Stage
+from vitedu.checks.drivers import describe_case
+from vitedu.checks.judge import ANOTHER_GRADIENT, Problem, Stage
 from vitedu.course.hints import hints_html
 
 SPACE = "   "  # between the names of parts
@@ -43,7 +44,7 @@ def _is_alike(one: Problem, other: Problem) -> bool:
     """Tell whether two problems are so similar that a report shows only the first."""
     return (
         one.got == other.got
-        or one.stage is other.stage is Stage.CALL
+        or (one.stage is other.stage and one.stage in (Stage.CALL, Stage.VALUES))
         or (one.stage, one.expected) == (other.stage, other.expected)
     )
 
@@ -54,7 +55,7 @@ class Finding:
 
     name: str  # of the part
     passed: bool
-    message: str  # what was proved, or the evidence against it
+    message: str  # what was tested, or the evidence against it; "" if it could not be tested
     max_points: float = 0.0
     skipped: bool = False  # not judged, because a part that it depends on failed
     is_polish: bool = False  # if it does not hold, that is a remark and fails no answer
@@ -144,28 +145,32 @@ class Report:
         self.status, self.headline, self.lines = status, headline, list(lines)
         return self
 
-    def set_not_attempted(self) -> "Report":
-        """Say that there is nothing to judge yet."""
+    def set_not_attempted(self, is_written: bool = False) -> "Report":
+        """Say that there is nothing to judge yet, or that code stands beside the stub's error."""
         words = "not attempted yet; later cells use the reference"
+        if is_written:
+            words = "your code still raises NotImplementedError; delete that line of the stub"
         return self.end("not_attempted", f'{words}; hint("{self.exercise}") helps')
 
     def set_reference(self) -> "Report":
         """Say that the answer is the reference, which an earlier check handed out."""
         self.is_reference = True
-        words = "this is the reference, which the last check handed out"
-        return self.end("not_attempted", f"{words}: run your own cell above again")
+        words = (
+            "this is the reference, which the last check handed out: run your own cell above again"
+        )
+        return self.end("not_attempted", f"{words}; if it ended in an error, nothing was defined")
 
     def set_passed(
         self, findings: list[Finding], got: dict | None = None, diagnoses=()
     ) -> "Report":
-        """Say what was proved, and which polish is missing."""
+        """Say what was tested, and which polish is missing."""
         self.status, self.implementation = "passed", self._answer
         self._set_findings(findings, diagnoses)
         number, plural = len(self.remarks), "s" * (len(self.remarks) > 1)
         self.headline = f"passed, {number} remark{plural}" if number else "passed"
         self._add_remarks()
         self.visible = number or None
-        self.lines += [("proved", finding.message) for finding in findings if finding.passed]
+        self.lines += [("tested", f.message) for f in findings if f.passed and f.message]
         self._store_printed(got)
         return self
 
@@ -197,9 +202,10 @@ class Report:
         self.status = "failed"
         self._set_findings(findings, diagnoses)
         failed = [finding for finding in findings if finding.fails]
+        failed.sort(key=lambda f: problems[f.name].stage is Stage.GRADIENTS)  # values come first
         first, problem = failed[0], problems[failed[0].name]
         serious = _sort_by_part(diagnoses, [finding.name for finding in failed])
-        self._add_right([f.message for f in findings if f.passed and f.max_points])
+        self._add_right([f.message for f in findings if f.passed and f.max_points and f.message])
         explained = [d for d in serious if first.name in d.parts]
         if explained:
             self.headline = explained[0].name
@@ -207,7 +213,7 @@ class Report:
         else:
             self._tell_problem(first, problem, got, advice)
         is_called = problem.stage > Stage.SIGNATURE
-        self._add_example(picture, problem.case.name if is_called else "")
+        self._add_example(picture, describe_case(problem.case) if is_called else "")
         listed = {first.name}.union(*(d.parts for d in serious))
         self._add_mistakes([d for d in serious if d not in explained[:1]], explained)
         self._add_failed([f for f in failed if f.name not in listed], problems, problem)
@@ -219,13 +225,13 @@ class Report:
         self._store_printed(got)
         return self
 
-    def _add_example(self, picture: Drawing | None, case_name: str) -> None:
+    def _add_example(self, picture: Drawing | None, case: str) -> None:
         """End the first view with the counterexample: its picture and its inputs."""
         if picture:
             self.picture = picture.svg
             self.lines.append((picture.label, picture.text))
-        if case_name:
-            self.lines.append(("case", case_name))
+        if case:
+            self.lines.append(("case", case))
         self.visible = len(self.lines)
 
     def _add_right(self, right: list[str]) -> None:
@@ -256,6 +262,8 @@ class Report:
         usual = _HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}"
         self.headline = problem.headline or words.pop("headline", "") or usual
         self.lines += [("expected", problem.expected), ("got", problem.got), *words.items()]
+        if problem.got.startswith(ANOTHER_GRADIENT):
+            self.lines.append(("try", "Look for a part that is detached or done in place."))
 
     def _explain(self, diagnosis, earlier_got: str | None) -> None:
         got = "" if diagnosis.got == earlier_got else diagnosis.got
@@ -341,6 +349,8 @@ class Report:
             for f in self.remarks
         ]
         own = {name: getattr(self, name) for name in names.split()}
+        lines = dict(reversed(self.lines))  # the first of each label counts
+        own |= {label: lines.get(label, "") for label in ("expected", "got", "why", "try")}
         return own | {"findings": findings, "remarks": remarks}
 
 

@@ -110,7 +110,10 @@ def _set_failed(report: Report, points: float, expected: str, got: str, *diagnos
 def _kind(value: Any) -> str:
     """Say what kind of answer a value is."""
     if isinstance(value, (tuple, list)):
-        kinds = {_kind(item).removeprefix("a ") for item in value}
+        kinds = {
+            "list" if isinstance(item, tuple | list) else _kind(item).removeprefix("a ")
+            for item in value
+        }
         what = kinds.pop() if len(kinds) == 1 else "value"
         return f"{len(value)} {what}{'' if len(value) == 1 else 's'}"
     if isinstance(value, bool):

@@ -6,7 +6,7 @@ from torch import nn
 
 from vitedu.encoder import EncoderBlock
 from vitedu.patches import PatchEmbed
-from vitedu.vit import BlockWithoutBias, VisionTransformer
+from vitedu.vit import BlockWithoutBias, VisionTransformer, initialise
 
 
 class Plain(nn.Module):
@@ -25,6 +25,7 @@ class Plain(nn.Module):
             self.blocks.append(block)
         self.norm = nn.LayerNorm(width, 1e-6)
         self.head = nn.Linear(width, config.num_classes)
+        initialise(self)
 
     def forward(self, images):
         x = self.patch_embed.proj(images).flatten(2).transpose(1, 2)
@@ -59,6 +60,7 @@ class Unfolded(nn.Module):
         blocks = [make(D, config.num_heads, config.mlp_ratio) for _ in range(config.depth)]
         self.blocks = nn.Sequential(*blocks)
         self.norm, self.head = nn.LayerNorm(D, eps=1e-6), nn.Linear(D, config.num_classes)
+        initialise(self)
 
     def forward(self, images):
         kernel = self.patch_embed["proj"].weight
@@ -98,11 +100,9 @@ SPECIAL = (
 )
 
 LEFT_OPEN = {
-    "logits at loaded weights need neither starting values nor the configuration": (
+    "initialise draws both anew, and logits need no configuration": (
         "without: self.config = config",
-        "without: initialise(self)",
         "self.cls_token = nn.Parameter(torch.ones(1, 1, D))",
         "self.pos_embed = nn.Parameter(torch.ones(1, config.num_tokens, D))",
-        "self",
     ),
 }

@@ -1,7 +1,6 @@
 """Right answers to 5.4 logit_lens, and what becomes of its mutants."""
 
 import torch
-import torch.nn.functional as F
 
 
 def all_tokens_first(layers, norm, head):
@@ -12,25 +11,14 @@ def all_at_once(layers, norm, head):
     return head(norm(torch.stack(list(layers))[:, :, 0, :]))
 
 
-def by_hand(layers, norm, head):
-    found = []
-    for tokens in layers:
-        first = tokens.select(1, 0)
-        centred = first - first.mean(-1, keepdim=True)
-        unit = centred / (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt()
-        found.append(F.linear(unit * norm.weight + norm.bias, head.weight, head.bias))
-    return torch.stack(found)
-
-
 def by_images(layers, norm, head):
     rows = [torch.cat([head(norm(image[:1])) for image in tokens]) for tokens in layers]
     return torch.cat([row.unsqueeze(0) for row in rows])
 
 
-def by_functions(layers, norm, head):
+def by_blocks_of_logits(layers, norm, head):
     firsts = torch.cat([tokens[:, :1] for tokens in layers], dim=1)  # (B, L, D)
-    normed = F.layer_norm(firsts, firsts.shape[-1:], norm.weight, norm.bias, norm.eps)
-    return F.linear(normed, head.weight, head.bias).transpose(0, 1)
+    return head.forward(norm.forward(firsts)).transpose(0, 1)
 
 
 # conditions on the arguments: a mutant that is wrong only under one of them must fail

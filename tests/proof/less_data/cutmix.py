@@ -24,7 +24,7 @@ def by_loop(images, labels, num_classes, box, permutation):
     H, W = images.shape[2:]
     rows = [i for i in range(H) if box[0] <= i < box[2]]
     columns = [j for j in range(W) if box[1] <= j < box[3]]
-    kind = torch.float64 if images.dtype == torch.float64 else torch.float32
+    kind = images.dtype if images.is_floating_point() else torch.float32
     mixed, soft = [], torch.zeros(len(images), num_classes, dtype=kind, device=images.device)
     for i, j in enumerate(permutation.tolist()):
         image = images[i].clone()

@@ -9,8 +9,8 @@ def by_comprehension(model, weight_decay):
     named = dict(model.named_parameters())
     spared = {n for n, p in named.items() if p.dim() <= 1 or n.rpartition(".")[2] in TOKENS}
     return [
-        {"params": [named[n] for n in named if n in spared], "weight_decay": 0.0},
         {"params": [named[n] for n in named if n not in spared], "weight_decay": weight_decay},
+        {"params": [named[n] for n in named if n in spared], "weight_decay": 0.0},
     ]
 
 
@@ -50,11 +50,6 @@ def by_named_pairs(model, weight_decay):
 EQUIVALENT = {
     "two empty lists": ("no_decay, decay = ([], [])",),
     "the order of a look-up": ("is_token = name.split('.')[-1] in ('pos_embed', 'cls_token')",),
-}
-
-
-LEFT_OPEN = {
-    "the order of the groups is free": ("{'params': no_decay, 'weight_decay': 0.0},",),
 }
 
 

@@ -10,6 +10,8 @@ def by_steps(pos_embed, new_grid_size, num_prefix_tokens=1):
     prefix = pos_embed[:, :num_prefix_tokens]
     rest = pos_embed[:, num_prefix_tokens:]
     side = round(rest.shape[1] ** 0.5)
+    if side**2 != rest.shape[1]:
+        raise ValueError(f"{rest.shape[1]} is no square")
     image = rest.transpose(1, 2).unflatten(2, (side, side))
     image = F.interpolate(image, tuple(new_grid_size), mode="bicubic", align_corners=False)
     return torch.cat((prefix, image.flatten(2).mT), dim=1)
@@ -18,6 +20,8 @@ def by_steps(pos_embed, new_grid_size, num_prefix_tokens=1):
 def by_resize(pos_embed, new_grid_size, num_prefix_tokens=1):
     *prefix, patches = pos_embed[0].tensor_split([num_prefix_tokens])
     side = int(len(patches) ** 0.5 + 0.5)
+    if len(patches) - side * side:
+        raise ValueError("no square grid")
     maps = patches.T.reshape(1, -1, side, side)
     maps = torch.nn.Upsample(size=list(new_grid_size), mode="bicubic")(maps)
     return torch.vstack([*prefix, maps[0].permute(1, 2, 0).flatten(0, 1)]).unsqueeze(0)
@@ -43,6 +47,8 @@ def by_matrices(pos_embed, new_grid_size, num_prefix_tokens=1):
     parts = [num_prefix_tokens, pos_embed.shape[1] - num_prefix_tokens]
     prefix, patches = pos_embed.split(parts, 1)
     side = int(patches.shape[1] ** 0.5)
+    if side * side < patches.shape[1]:
+        raise ValueError(f"{side} x {side} leaves rows over")
     down, across = (_weights(side, size, patches) for size in new_grid_size)
     grid = patches.reshape(side, side, -1)
     new = torch.einsum("ai,bj,ijd->abd", down, across, grid)
@@ -51,7 +57,9 @@ def by_matrices(pos_embed, new_grid_size, num_prefix_tokens=1):
 
 def by_feature(pos_embed, new_grid_size, num_prefix_tokens=1):
     count = pos_embed.shape[1] - num_prefix_tokens
-    side = next(n for n in range(1, count + 1) if n * n == count)
+    side = next((n for n in range(1, count + 1) if n * n == count), None)
+    if not side:
+        raise ValueError(f"{count} patches make no square")
     images = pos_embed[0, num_prefix_tokens:].T.reshape(-1, 1, side, side)  # one for each feature
     images = F.interpolate(images, size=tuple(new_grid_size), mode="bicubic")
     return torch.cat([pos_embed[0, :num_prefix_tokens], images.flatten(1).T])[None]

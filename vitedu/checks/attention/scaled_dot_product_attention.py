@@ -4,7 +4,7 @@ import torch
 
 from vitedu.checks import families
 from vitedu.checks.attention import drawing
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
 
 THREE_AXES = "q: 2 1 B Tq d; k: 2 1 B Tk d; v: 2 1 B Tk dv"
 
@@ -29,6 +29,7 @@ CHECKER = Checker(
         # so large that one key wins for every query, whatever the scale: what is judged is that
         # nothing overflows
         also("large scores", "large scores", scale={"q": 1e3, "k": 1e3}, rtol=1e-2, atol=1e-2),
+        TURNED,
         ON_ACCELERATOR,
         outputs=("output", "weights"),
         ranges={"d": (5, 8)},  # no square: its root is told from a rounded one

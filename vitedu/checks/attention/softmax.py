@@ -6,7 +6,17 @@ import torch
 
 from vitedu.checks import evidence, families
 from vitedu.checks.attention import drawing
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Case, Checker, Observation, also, shaped
+from vitedu.checks.kit import (
+    FLOAT64,
+    HALF,
+    ON_ACCELERATOR,
+    TURNED,
+    Case,
+    Checker,
+    Observation,
+    also,
+    shaped,
+)
 
 
 def sums_along_dim(case: Case, seen: Observation) -> str:
@@ -49,10 +59,11 @@ CHECKER = Checker(
         also("other axes", "no other axis", shapes="x: b"),
         also("one score a row", "one score a row", b=1),
         FLOAT64,
-        also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3),
+        HALF,
         large("scores of size 1e4", shapes="x: 4 e", values={"x": _shift}),
         large("scores of size 1e4", shapes="x: e 4; dim = 0", values={"x": _shift_columns}),
         large("scores of size 1e4, no other axis", shapes="x: e", scale=1e4),
+        TURNED,
         ON_ACCELERATOR,
         ranges=dict.fromkeys("abcd", (3, 7)) | {"e": (5, 8)},
         scale=2.0,

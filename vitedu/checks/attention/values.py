@@ -10,8 +10,8 @@ CHECKERS = {
     "order_blindness": ValueChecker(
         proves="the outputs move with their tokens and change in nothing else"
     ),
-    # an exactly uniform map, 1, was not measured
+    # 0.9992 to 0.9997, by the images; the mean over heads, measured as one map, has 0.9999
     "untrained_entropy": ValueChecker(
-        rtol=4.5e-4, proves="an untrained map is uniform but for a trace"
+        rtol=3.1e-4, proves="an untrained map is uniform but for a trace"
     ),
 }

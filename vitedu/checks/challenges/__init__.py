@@ -31,6 +31,8 @@ from vitedu.checks.replay import REPLAY_SECONDS, ReplayCache
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings, seed_everything
 
+AIM = 0.75  # the share of broken parts that a good test stops
+
 
 class Challenge(Report):
     """What a student's test stops.
@@ -86,7 +88,8 @@ def hold_challenge(exercise: str, test: Any) -> Challenge:
         return report.end("passed", words)
     words = f"your test stops {report.stopped} of {report.total}; this one slips through: "
     lines = (("expected", slips[0].expected), ("why", slips[0].why))
-    return report.end("failed", words + slips[0].name, *(line for line in lines if line[1]))
+    status = "passed" if report.stopped >= AIM * report.total else "failed"
+    return report.end(status, words + slips[0].name, *(line for line in lines if line[1]))
 
 
 @functools.cache

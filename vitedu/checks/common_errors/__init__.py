@@ -52,6 +52,8 @@ def explain(problem: Problem, seen: Observation, reference: Any) -> dict[str, st
     for entry in errors:
         match = entry["message"].search(text)
         is_kind = "kind" not in entry or (error and error.kind == entry["kind"])
+        line = error.location[1] if error and error.location else ""
+        is_kind = is_kind and entry.get("line", "") in line
         if not match or not is_kind or (entry.get("printed") and not seen.printed):
             continue
         groups = match.groups("")

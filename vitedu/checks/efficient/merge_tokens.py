@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from vitedu import efficient as reference
-from vitedu.checks.kit import ON_ACCELERATOR, Checker, also, refused, shaped
+from vitedu.checks.kit import ON_ACCELERATOR, TURNED, Checker, also, refused, shaped
 
 
 def half_and_half(tokens, keys, sizes, merge):
@@ -49,6 +49,7 @@ CHECKER = Checker(
         # so many merges that every mistake shows
         also("batch of one", "a batch of one", B=1, N=12, r=6, values=LENGTHS),
         also("dtype", "float64", dtype=torch.float64, N=12, r=5),
+        TURNED,
         ON_ACCELERATOR,
         ranges={"B": (3, 4), "r": (2, 3), "D": (4, 7), "d": (4, 7), "N": (9, 12)},
         values={"sizes": _count},

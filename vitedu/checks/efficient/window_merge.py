@@ -10,5 +10,8 @@ CHECKER = Checker(
         "other sizes": "also for squares, one window, one row and one column of windows",
         "batch of one": "also for one image",
     },
-    polish={"windows of one token": "also for windows of one token"},
+    polish={
+        "windows of one token": "also for windows of one token",
+        "gradients": "gradients pass through",
+    },
 )

@@ -5,7 +5,7 @@ from vitedu.checks.kit import EXACT, USUAL, Checker, Options, also, shaped
 GRIDS = (
     also("other sizes", "a square grid", b="a"),
     also("other sizes", "one window", a=1, b=1),
-    also("other sizes", "one row of windows", a=1),
+    also("other sizes", "one row of four windows, as many tokens as a square", a=1, b=4),
     also("other sizes", "a wide grid", w=2),
     also("other sizes", "a tall grid of as many tokens", w=2, a=7, b=5),
     also("other sizes", "one column of windows", b=1),
@@ -25,5 +25,8 @@ CHECKER = Checker(
         "other sizes": "also for squares, one window, one row and one column of windows",
         "batch of one": "also for one image",
     },
-    polish={"windows of one token": "also for windows of one token"},
+    polish={
+        "windows of one token": "also for windows of one token",
+        "gradients": "gradients pass through",
+    },
 )

@@ -3,6 +3,7 @@
 import torch
 
 from vitedu.checks import inputs
+from vitedu.checks.encoder.vision_transformer_driver import starting_values
 from vitedu.checks.kit import Case, Checker, Config, distinct, draw, normal, plural, usual
 from vitedu.vit import VisionTransformer, ViTConfig
 
@@ -19,7 +20,7 @@ def cases(g: torch.Generator) -> list[Case]:
         images = normal(g, B, fields["in_channels"], side, side, dtype=dtype)
         # in float64, too, eps is felt in its own part alone
         rest["rtol"], rest["atol"] = (1e-3, 2e-4) if dtype == torch.float32 else (1e-4, 1e-5)
-        rest |= {"driver": "module", "init": {"config": config}, "outputs": ("logits",)}
+        rest = {"driver": "module", "init": {"config": config}, "outputs": ("logits",)} | rest
         name = f"{plural(B, 'image')}, {config}{note}"
         return Case(name, {"images": images}, part, state=state, **rest)
 
@@ -31,6 +32,7 @@ def cases(g: torch.Generator) -> list[Case]:
     fields = vars(ViTConfig(side * P, P, C, K, D, depth, heads, mlp_ratio=2.0))
     shallow = fields | {"depth": 1}
     deep = {"image_size": P, "num_classes": 1, "embed_dim": 4, "num_heads": 2, "depth": 7}
+    start = shallow | {"embed_dim": 64, "num_heads": 2, "num_classes": 16}
     square = shallow | {"image_size": 3 * P, "embed_dim": 9, "num_heads": 3}
     return [
         case(B, fields, part="values", gradients=("images",)),
@@ -42,6 +44,13 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, fields | {"depth": 0}, ", a tiny class token", part="eps", scale=1e-3),
         case(B, fields | deep, ", in train mode", part="rare sizes", extra={"training": True}),
         *usual(case, B, shallow),
+        case(
+            1,
+            start,
+            ", as it starts",
+            part="starting values",
+            driver=starting_values.__name__,
+        ),
     ]
 
 
@@ -53,6 +62,7 @@ CHECKER = Checker(
         "eps": "the final norm with eps 1e-6",
     },
     polish={
+        "starting values": "initialise comes last, and draws all values at the start",
         "without bias": "also with qkv_bias=False",
         "rare sizes": "also for one patch, one class and seven blocks",
     },

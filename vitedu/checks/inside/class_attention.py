@@ -10,6 +10,7 @@ CHECKER = Checker(
         also("other sizes", "a single row of patches", gh=1),
         also("other sizes", "a single column of patches", gw=1),
         also("other sizes", "one head", nh=1),
+        also("registers", "four registers behind the class token", T="gh*gw + 5"),
         *USUAL,
         letters={"T": "gh*gw + 1"},
         values={"weights": lambda x: x.softmax(dim=-1)},
@@ -22,5 +23,8 @@ CHECKER = Checker(
         "other sizes": "also for square grids, one row, one column and one head",
         "batch of one": "also for one image",
     },
-    polish={"gradients": "gradients pass through"},
+    polish={
+        "registers": "also where registers stand between class token and patches",
+        "gradients": "gradients pass through",
+    },
 )

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
 
 
 def _make_positions(x: torch.Tensor) -> torch.Tensor:
@@ -25,6 +25,7 @@ CHECKER = Checker(
         also("rare positions", "more tokens before the patches than patches", T="2*gh*gw + 1"),
         also("rare positions", "small positions", values=SMALL, rtol=5e-3),
         FLOAT64,
+        TURNED,
         ON_ACCELERATOR,
         letters={"T": "gh*gw + 1"},
         values={"pos_embed": _make_positions},

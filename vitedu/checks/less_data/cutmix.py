@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, plural
+from vitedu.checks.kit import HALF, USUAL, Case, Checker, Generator, distinct, draw, plural, usual
 from vitedu.checks.less_data import pairs
 
 
@@ -19,7 +19,7 @@ def cases(g: Generator) -> list[Case]:
         name = f"{plural(B, 'image')} of {H} x {W} px, box {box}{note}"
         return Case(name, args, part, outputs=("images", "labels"), **rest)
 
-    clipped, turned, other = "clipped boxes", "turned boxes", "other dtypes"
+    clipped, turned, other = "clipped boxes", "turned boxes", "uint8"
     return [
         case(inside, "", "values", gradients=("images",)),
         case((top, top + 2, top + w, top + w + 1), "", "values"),  # a box in any order
@@ -40,8 +40,7 @@ def cases(g: Generator) -> list[Case]:
         case(inside, ", all of one class", B=draw(g, 17, 19), is_alike=True),
         case(inside, "", "batch of one", B=1),
         case(inside, ", uint8", other, dtype=torch.uint8),
-        case(inside, ", float64", other, dtype=torch.float64),
-        case(inside, ", on an accelerator", "any device", on_accelerator=True),
+        *usual(case, inside, variations=(HALF, *USUAL[1:])),
     ]
 
 
@@ -54,6 +53,8 @@ CHECKER = Checker(
     polish={
         "turned boxes": "a box whose bottom lies above its top is empty",
         "batch of one": "also for one image",
-        "other dtypes": "labels are float64 for float64 images, and float32 for uint8",
+        "uint8": "labels are float32 for uint8 images",
+        "dtype": "labels have the dtype of float images",
+        "gradients": "gradients pass through",
     },
 )

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
 
 
 def _make_two_favourites(logits: torch.Tensor) -> torch.Tensor:
@@ -41,6 +41,7 @@ CHECKER = Checker(
         also("large logits", "a teacher and heads that are sure", scale=SURE),
         also("batch of one", "a batch of one", B=1, values=APART),
         FLOAT64,
+        TURNED,
         ON_ACCELERATOR,
         ranges={"B": (9, 14), "K": (5, 8)},
         gradients=("cls_logits", "dist_logits", "teacher_logits"),

@@ -7,7 +7,7 @@ import torch
 from vitedu.checks import arguments, compare
 from vitedu.checks.kit import Case, Checker, Generator, Observation, distinct, draw, normal
 from vitedu.checks.training.random_draws_driver import GRADIENT_FLOW, dropping, repeated_draws
-from vitedu.checks.training.random_draws_reader import CHANCE
+from vitedu.checks.training.random_draws_reader import CHANCE, are_shared
 
 WHOLE_SAMPLES = "every sample is 0 as a whole, or divided by 1 - drop_prob"
 FREQUENCY = "a sample is dropped with probability drop_prob"
@@ -38,6 +38,8 @@ def _read_dropping(case: Case, seen: Observation) -> None:
         is_first = bool((calls[0].int().diff() <= 0).all())
         pattern = f"the {'first' if is_first else 'same'} samples in every call"
         rate = "so often"
+    elif are_shared(calls.long()):
+        rate, pattern = "so often", "samples share their draw with others"
     else:
         pattern = "the same number in every call" if (counts == counts[0]).all() else "so it is"
     seen.facts[FREQUENCY], seen.facts[INDEPENDENCE] = rate, pattern
@@ -106,6 +108,7 @@ def cases(g: Generator) -> list[Case]:
         case("", "rare sizes", shape=(B, 2, T, D)),
         case("", "batch of one", shape=(1, T, D)),
         case("", "dtype", dtype=torch.float64),
+        case(", turned round in memory", "layout", extra={"size": B, "turned": True}),
         *(
             case("", "errors", p=bad, training=bool(i % 2), **error)
             for i, bad in enumerate((1.0, 1.0, -0.1, -0.1, 1.5, 1.5))

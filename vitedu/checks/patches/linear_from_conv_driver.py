@@ -28,6 +28,21 @@ class Conv(ModuleRecipe):
         return conv
 
 
+def read_linear(layer, seen: Observation) -> dict[str, torch.Tensor]:
+    """Give weight and bias of an ``nn.Linear``, or {}. A subclass must compute with them."""
+    seen.types["result"] = "nn.Linear" if isinstance(layer, nn.Linear) else type_name(layer)
+    if not isinstance(layer, nn.Linear):
+        return {}
+    values = {"weight": layer.weight, "bias": layer.bias}
+    values = {name: value for name, value in values.items() if value is not None}
+    if type(layer) is not nn.Linear:
+        x = torch.randn(3, layer.weight.shape[1]).to(layer.weight)
+        if not torch.allclose(layer(x), nn.functional.linear(x, **values), atol=1e-4):
+            seen.types["result"] = f"{type_name(layer)}, which computes something else"
+            return {}
+    return values
+
+
 @driver
 def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     """Call a function that turns one layer into an ``nn.Linear``.
@@ -36,13 +51,10 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     """
     args = build_args(case)
     result = call_answer(answer, case, args)
-    is_linear = type(result) is nn.Linear  # a subclass may show another weight than it has
-    seen.types["result"] = "nn.Linear" if is_linear else type_name(result)
+    values = read_linear(result, seen)
     seen.modified = find_modified_args(case, args)
-    if not is_linear:
+    if not values:
         return
-    values = {"weight": result.weight, "bias": result.bias}
-    values = {name: value for name, value in values.items() if value is not None}
     bias = "with a bias" if "bias" in values else "without a bias"
     seen.facts["a bias if and only if conv has one"] = bias
     for name, value in values.items():

@@ -9,13 +9,21 @@ from vitedu.checks.inputs import normal
 
 
 def classifier_state(
-    g: torch.Generator, pixels: int, hidden: int, K: int, norm=False, dtype=torch.float32
+    g: torch.Generator,
+    pixels: int,
+    hidden: int,
+    K: int,
+    norm=False,
+    dtype=torch.float32,
+    bias=False,
 ):
     """Draw the state of a ``RecordingClassifier``."""
     state = {
         "body.0.weight": normal(g, hidden, pixels) / pixels**0.5,
         "head.weight": 1.5 * normal(g, K, hidden) / hidden**0.5,
     }
+    if bias:
+        state |= {"body.0.bias": normal(g, hidden), "head.bias": normal(g, K)}
     if norm:
         state |= {
             "body.2.weight": 1 + 0.3 * normal(g, hidden),
@@ -31,11 +39,11 @@ def classifier_state(
 
 def predict(state: dict, images: torch.Tensor) -> torch.Tensor:
     """Give the classes (B,) that the classifier of ``classifier_state`` predicts in eval mode."""
-    hidden = images.flatten(1) @ state["body.0.weight"].T
+    hidden = images.flatten(1) @ state["body.0.weight"].T + state.get("body.0.bias", 0)
     if "body.2.weight" in state:
         scale = (state["body.2.running_var"] + 1e-5).rsqrt() * state["body.2.weight"]
         hidden = (0.5 * hidden - state["body.2.running_mean"]) * scale + state["body.2.bias"]
-    return (hidden @ state["head.weight"].T).argmax(dim=-1)
+    return (hidden @ state["head.weight"].T + state.get("head.bias", 0)).argmax(dim=-1)
 
 
 def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):

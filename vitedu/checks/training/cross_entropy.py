@@ -2,7 +2,17 @@
 
 import torch
 
-from vitedu.checks.kit import ON_ACCELERATOR, Case, Checker, Generator, Options, also, draw, shaped
+from vitedu.checks.kit import (
+    ON_ACCELERATOR,
+    TURNED,
+    Case,
+    Checker,
+    Generator,
+    Options,
+    also,
+    draw,
+    shaped,
+)
 
 PLAIN = "logits: B K; labels: B < K"
 SMOOTHING, STRONGER = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
@@ -32,6 +42,7 @@ SHAPED_CASES = shaped(
     also("label smoothing", "float64", shapes=SMOOTHING, K=3, dtype=torch.float64, scale=0.25),
     also("labels alike", ONE_CLASS),
     also("dtype", "float64", dtype=torch.float64, scale=0.25),
+    TURNED,
     ON_ACCELERATOR,
     ranges={"B": (3, 17), "K": (3, 12), "s": (4, 20), "t": (21, 40)},
     scale=2.0,

@@ -44,12 +44,12 @@ class RecordingClassifier(nn.Module):
     def __init__(self, state: dict[str, torch.Tensor]):
         super().__init__()
         (hidden, inputs), (classes, _) = state["body.0.weight"].shape, state["head.weight"].shape
-        dtype = state["head.weight"].dtype
-        body = [nn.Linear(inputs, hidden, bias=False, dtype=dtype), Gate()]
+        options = {"bias": "head.bias" in state, "dtype": state["head.weight"].dtype}
+        body = [nn.Linear(inputs, hidden, **options), Gate()]
         if "body.2.running_mean" in state:
-            body += [nn.BatchNorm1d(hidden, dtype=dtype)]
+            body += [nn.BatchNorm1d(hidden, dtype=options["dtype"])]
         self.body = nn.Sequential(*body)
-        self.head = nn.Linear(hidden, classes, bias=False, dtype=dtype)
+        self.head = nn.Linear(hidden, classes, **options)
 
     def use_log(self, log: CallLog) -> None:
         """Use this log from now on."""

@@ -1,6 +1,6 @@
 """4.10 orthogonalise: the heart of Muon."""
 
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
 
 CHECKER = Checker(
     cases=shaped(
@@ -16,6 +16,7 @@ CHECKER = Checker(
         also("other sizes", "small numbers, as in a gradient", scale=1e-3),
         also("rare matrices", "zeros", scale=0.0),
         FLOAT64,
+        TURNED,
         ON_ACCELERATOR,
         ranges={"n": (3, 5)},
         letters={"m": "n + k"},

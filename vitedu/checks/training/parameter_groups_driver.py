@@ -43,6 +43,9 @@ def _sort_parameters(answer, case: Case, seen: Observation, option: str, fact: s
         return
     if option == "weight_decay":
         seen.facts["two groups"] = f"{len(rows)} group(s)"
+        if case.extra.get("order"):
+            is_first = rows and rows[0][0] == f"{case.args['weight_decay']:.6g}"
+            seen.facts["the group that decays first"] = "first" if is_first else "second"
     seen.facts[MEMBERSHIP] = describe_membership(names, rows)
     seen.facts[fact] = values_by_parameter(names, rows)
 

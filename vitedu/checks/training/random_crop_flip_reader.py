@@ -14,7 +14,12 @@ import torch.nn.functional as F
 from vitedu.checks.case import Case
 from vitedu.checks.compare import reader
 from vitedu.checks.observation import Observation
-from vitedu.checks.training.random_draws_reader import CHANCE, chi_square_tail
+from vitedu.checks.training.random_draws_reader import (
+    CHANCE,
+    are_shared,
+    chi_square_tail,
+    go_together,
+)
 
 # what the border of the padded image holds, in words -> torch's name; the right one comes first
 BORDERS = {
@@ -127,6 +132,8 @@ def _describe_variety(calls: list[torch.Tensor], name: str) -> str:
         same = repeats > 40 and bool((short == short[0]).all())
         if name == "coin" and repeats > 40 and not same and len(short.sum(dim=1).unique()) == 1:
             return "as many images mirrored in every batch"
+        if are_shared(calls[0][None]):
+            return f"images share their {name} with others"
         return f"the same {name}s in every batch" if same else ""
     values = torch.cat(calls).unique()
     if len(values) > 1:
@@ -159,13 +166,6 @@ def _describe_dependence(draws: torch.Tensor, kinds: list[str]) -> str:
     for a, b in ((0, 1), (0, 2), (1, 2)):
         if kinds[a] or kinds[b]:
             continue
-        one, other = (
-            F.one_hot(draws[:, column].unique(return_inverse=True)[1]).double() for column in (a, b)
-        )
-        table = one.T @ other  # how often each pair of values occurs
-        freedom = (len(table) - 1) * (len(table.T) - 1)
-        expected = table.sum(1, keepdim=True) * table.sum(0) / table.sum()
-        statistic = float(((table - expected) ** 2 / expected).sum())
-        if chi_square_tail(statistic, freedom) < CHANCE:
+        if go_together(draws[:, a], draws[:, b]):
             together.append(f"{names[a]} and {names[b]} go together")
     return "; ".join(together) or "apart"

@@ -6,6 +6,7 @@ Role: the reader of ``repeated_draws``, for two exercises, and the bounds that r
 import math
 
 import torch
+import torch.nn.functional as F
 
 from vitedu.checks.case import Case
 from vitedu.checks.compare import reader
@@ -18,6 +19,23 @@ def chi_square_tail(statistic: float, freedom: int) -> float:
     """Return an upper bound for the probability of a chi-square this large (Chernoff)."""
     ratio = statistic / freedom
     return 1.0 if ratio <= 1 else math.exp(freedom / 2 * (1 - ratio + math.log(ratio)))
+
+
+def go_together(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Tell whether two rows of whole numbers depend on each other (chi-square)."""
+    one, other = (F.one_hot(x.unique(return_inverse=True)[1]).double() for x in (one, other))
+    table = one.T @ other  # how often each pair of values occurs
+    freedom = (len(table) - 1) * (len(table.T) - 1)
+    expected = table.sum(1, keepdim=True) * table.sum(0) / table.sum()
+    statistic = float(((table - expected) ** 2 / expected).sum())
+    return freedom > 0 and chi_square_tail(statistic, freedom) < CHANCE
+
+
+def are_shared(draws: torch.Tensor) -> bool:
+    """Tell whether items share draws (calls, items) with their neighbours or half a batch away."""
+    half = draws.shape[1] // 2
+    pairs = (draws[:, : 2 * half : 2], draws[:, 1::2]), (draws[:, :half], draws[:, -half:])
+    return any(go_together(one[:, :half].flatten(), other.flatten()) for one, other in pairs)
 
 
 @reader("repeated_draws", facts=("every call moves the generator on",))

@@ -9,7 +9,7 @@ def cases(g: Generator) -> list[Case]:
     """Draw classifiers and batches; each part of the contract shows in a case of its own."""
 
     def case(words, sizes, aspects, lr=0.0, factor=1.0, training=True, once=False, **rest):
-        state = classifier_cases.classifier_state(g, C * H * W, hidden, K)
+        state = classifier_cases.classifier_state(g, C * H * W, hidden, K, bias=True)
         scales = rest.pop("scales", (2.0,))
         batches = classifier_cases.draw_batches(g, state, sizes, (C, H, W), scales)
         args = {"model": None, "batches": batches, "optimizer": lr, "scheduler": factor}

@@ -7,10 +7,11 @@ from vitedu.checks.training.parameter_groups_driver import Network, groups
 def cases(g: Generator) -> list[Case]:
     """Draw models and a weight decay."""
 
-    def case(kind, words, part="values"):
+    def case(kind, words, part="values", **extra):
         decay = draw(g, 6, 30) / 100
         args = {"model": Network(kind, 2 * draw(g, 2, 4)), "weight_decay": decay}
-        return Case(f"{words}, weight_decay={decay:g}", args, part, driver=groups.__name__)
+        name = f"{words}, weight_decay={decay:g}"
+        return Case(name, args, part, driver=groups.__name__, extra=extra)
 
     return [
         case("encoder", "a model with the names of a ViT"),
@@ -18,6 +19,7 @@ def cases(g: Generator) -> list[Case]:
         case("other_names", "a model with other names", "other names"),
         case("frozen", "a ViT with a frozen patch embedding", "frozen or shared"),
         case("shared", "a ViT with a matrix that two parts share", "frozen or shared"),
+        case("encoder", "the order of the groups", "order", order=True),
     ]
 
 
@@ -29,6 +31,7 @@ CHECKER = Checker(
     polish={
         "nested parts": "cls_token and pos_embed are found inside other parts",
         "frozen or shared": "a frozen parameter, or one that two parts share, stands there once",
+        "order": "the group that decays stands first",
     },
     advice={
         "other names": (

@@ -1,7 +1,7 @@
 """9.1 interpolate_positions: positions for another image size."""
 
 from vitedu import transfer as reference
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, refused, shaped
 
 
 def enlarges_only(pos_embed, new_grid_size, num_prefix_tokens=1):
@@ -13,6 +13,7 @@ def enlarges_only(pos_embed, new_grid_size, num_prefix_tokens=1):
 
 
 PREFIX = "pos_embed: 1 side*side+{0} D; new_grid_size = (gh, gw); num_prefix_tokens = {0}"
+NO_SQUARE = "pos_embed: 1 side*side+2 D; new_grid_size = (gh, gw)"
 
 CHECKER = Checker(
     cases=shaped(
@@ -34,7 +35,9 @@ CHECKER = Checker(
         also("other sizes", "to one row", gh=1),
         also("a single patch", "a grid of one patch", side=1),
         also("a single patch", "to a single patch", gh=1, gw=1),
+        refused("{side*side + 2} rows, no square beside one prefix row", shapes=NO_SQUARE),
         FLOAT64,
+        TURNED,
         ON_ACCELERATOR,
         ranges={"side": (4, 5), "gh": (6, 9), "gw": (6, 9), "D": (2, 3)},
         name="{side} x {side} patches to {gh} x {gw}, {D} features",
@@ -46,5 +49,8 @@ CHECKER = Checker(
         "prefix rows": "with as many rows before the patches as the argument says",
         "other sizes": "to grids larger, smaller, square or not, one row, the same grid",
     },
-    polish={"a single patch": "also from and to a grid of one patch"},
+    polish={
+        "a single patch": "also from and to a grid of one patch",
+        "errors": "rows that come from no square grid are refused",
+    },
 )

@@ -8,7 +8,8 @@ from torch import nn
 
 from vitedu.checks.case import Case
 from vitedu.checks.drivers import call_answer, construct, driver
-from vitedu.checks.observation import Observation, store_output, type_name
+from vitedu.checks.observation import Observation, store_output
+from vitedu.checks.patches.linear_from_conv_driver import read_linear
 
 
 @driver
@@ -23,27 +24,27 @@ def merging(answer, case: Case, seen: Observation) -> None:
     frozen = [n for n, value in nn.Module.named_parameters(layer) if not value.requires_grad]
     seen.facts["what is frozen: linear, and nothing else"] = f": {', '.join(sorted(frozen))}"
     before = {name: value.clone() for name, value in nn.Module.state_dict(layer).items()}
+    parameters = [*nn.Module.parameters(layer)]  # a layer that gives its own away takes others
     result = call_answer(layer.merged, case, {})
-    is_linear = type(result) is nn.Linear  # a subclass may hide its parameters
-    seen.types["result"] = "nn.Linear" if is_linear else type_name(result)
-    if not is_linear:
+    values = read_linear(result, seen)
+    if not values:
         return
-    store_output(seen, "weight", result.weight)
-    bias = "without a bias" if result.bias is None else "with a bias"
+    bias = "with a bias" if "bias" in values else "without a bias"
     seen.facts["a bias if and only if linear has one"] = bias
-    if result.bias is not None:
-        store_output(seen, "bias", result.bias)
+    for name, value in values.items():
+        store_output(seen, name, value)
     after = nn.Module.state_dict(layer)
     stays = all(torch.equal(x, before[name]) for name, x in after.items() if name in before)
     words = "as before" if stays else "changed by merged()"
     words = words if after.keys() == before.keys() else "other parts than before"
     seen.facts["the layer itself as it was"] = words
-    sources = {value.untyped_storage().data_ptr() for value in nn.Module.parameters(layer)}
+    parameters += nn.Module.parameters(layer)
+    sources = {value.untyped_storage().data_ptr() for value in parameters}
     own = not any(value.untyped_storage().data_ptr() in sources for value in result.parameters())
     seen.facts["a copy of its own"] = "its own" if own else "memory shared with the layer"
     with torch.no_grad():  # as training does
         for name, value in nn.Module.named_parameters(layer):
             value.mul_({"down.weight": 0.5, "up.weight": -1.5}.get(name, 1.0))
     again = call_answer(layer.merged, case, {})
-    if type(again) is nn.Linear:
+    if isinstance(again, nn.Linear):
         store_output(seen, "weight after more training", again.weight)

@@ -42,6 +42,7 @@ def cases(g: Generator) -> list[Case]:
         case("one image", 1, *other, is_stable=False),
         case("once around and on", many, *rare, shift=(H + dy, W + dx)),
         case("logits in the hundreds", many, *rare, scale=200.0),
+        case("axes turned round in memory", few, ("results",), "layout", turned=True),
     ]
 
 

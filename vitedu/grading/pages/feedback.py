@@ -1,7 +1,7 @@
 """The feedback page for a student.
 
 Role: ``feedback_page`` turns a submission's grade into one HTML page. A passed exercise shows what
-was proved. A failed one shows the first failed part, the recognised mistake, the evidence, why it
+was tested. A failed one shows the first failed part, the recognised mistake, the evidence, why it
 matters, and the next step. The page contains no reference value and no seed of the class.
 ``templates/feedback.html`` has the layout.
 """
@@ -19,7 +19,7 @@ from vitedu.grading.pages.skeleton import grade_kind, number, render
 
 # label of a line in a report -> its label on the page; all others stay
 LABELS = {
-    "proved": "what this proves",
+    "tested": "what was tested",
     "expected": "what should hold",
     "got": "what your answer does",
     "why": "why it matters",

@@ -1,0 +1,38 @@
+"""The driver of ``VisionTransformer``'s starting values.
+
+Imports the standard library and torch only, for the grader's worker.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from vitedu.checks.case import KEEPS_PARAMETERS, Case
+from vitedu.checks.drivers import construct, driver
+from vitedu.checks.observation import Observation
+
+SPREAD = (0.01, 0.028)  # ``initialise`` draws with 0.0176; torch's own start has more than 0.04
+
+
+@driver
+def starting_values(answer, case: Case, seen: Observation) -> None:
+    """Build a model, and name the parameters that do not start as ``initialise`` draws them."""
+    model = construct(answer, replace(case, extra={KEEPS_PARAMETERS: True}), seen)
+    if model is None:
+        return
+    drawn = {name: getattr(model, name, None) for name in ("cls_token", "pos_embed")}
+    zero = {}
+    for name, part in nn.Module.named_modules(model):
+        if isinstance(part, nn.Linear):
+            drawn[f"{name}.weight"], zero[f"{name}.bias"] = part.weight, part.bias
+    wrong = [
+        f"{name} has {float(value.std()):.2g}"
+        for name, value in drawn.items()
+        if isinstance(value, torch.Tensor) and not SPREAD[0] < value.std() < SPREAD[1]
+    ]
+    seen.facts["class token, positions and linear weights with a spread near 0.02"] = (
+        ", ".join(wrong[:3]) or "near 0.02"
+    )
+    wrong = [name for name, value in zero.items() if value is not None and value.any()]
+    seen.facts["linear biases of 0"] = f"drawn: {', '.join(wrong[:3])}" if wrong else "0"
