@@ -305,9 +305,6 @@ def _find_problems(
     if wrong and slope:  # another function has other gradients
         if is_polish(checker, "gradients") or slope.got.startswith(ANOTHER_GRADIENT):
             problems.pop("gradients")
-    again = problems.get("again")
-    if again is not None and again.stage is Stage.EFFECTS and len(problems) > 1:
-        problems.pop("again")  # what has no effect costs points where the values show it
     if any(case is cases[0] for case in wrong):
         problems.pop("again", None)  # the second call repeats the first, so it is wrong as well
         cost = problems.get("cost")
