@@ -95,14 +95,14 @@ def make_findings(
         if problem := problems.get(part):
             credit = 0.0 if part in idle else problem.credit
             words = f"expected {problem.expected}; got {problem.got}   ({problem.case.name})"
-            remark = is_polish(checker, part, problem.stage)
-            finding = Finding(part, False, words, shares[part], is_polish=remark, credit=credit)
+            finding = Finding(part, False, words, shares[part], credit=credit)
         elif is_uncalled or part in idle or rests:
             words = "not judged: what comes before it does not hold yet"
             finding = Finding(part, False, words, shares[part], skipped=True)
         else:
             finding = Finding(part, True, words_of(checker, part), shares[part])
-        findings.append(replace(finding, is_polish=finding.is_polish or is_polish(checker, part)))
+        stage = problem.stage if problem else Stage.CALL
+        findings.append(replace(finding, is_polish=is_polish(checker, part, stage)))
     return _limit_points(findings)
 
 
