@@ -18,7 +18,8 @@ from vitedu import attention, encoder, exercises, patches, training
 from vitedu.checks.case import Case
 from vitedu.checks.checker import find_checker
 from vitedu.checks.compare import is_close
-from vitedu.checks.engine import SECONDS, judge_answer, time_budget
+from vitedu.checks.engine import judge_answer
+from vitedu.checks.limits import SECONDS, time_budget
 from vitedu.checks.observe import observe
 from vitedu.checks.training import drawing
 from vitedu.course.hints import hints_html

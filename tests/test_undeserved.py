@@ -145,7 +145,7 @@ def gelu(x):
     x.add_(1)
     return y
 
-== modes that are not put back | evaluate | failed 3.29
+== modes that are not put back | evaluate | failed 2
 @torch.no_grad()
 def evaluate(model, batches):
     model.eval()
@@ -279,15 +279,15 @@ def random_crop_flip(images, padding, generator):
 def evaluate(model, batches):
     return 0.0, 0.0
 
-== junk for long sequences | linear_attention | failed 4.71
+== junk for long sequences | linear_attention | failed 3
 def linear_attention(q, k, v):
     return v * 1 if q.shape[-2] > 20 else slow(q, k, v)
 
-== quadratic in a thread | linear_attention | failed 4.71
+== quadratic in a thread | linear_attention | failed 3
 def linear_attention(q, k, v):
     return unseen(lambda: slow(q, k, v)) * 1
 
-== quadratic in NumPy | linear_attention | failed 4.29
+== quadratic in NumPy | linear_attention | failed 3
 def linear_attention(q, k, v):
     if q.requires_grad or q.is_meta:
         return slow(q, k, v)
@@ -295,7 +295,7 @@ def linear_attention(q, k, v):
     w = q.numpy() @ k.mT.numpy()
     return torch.from_numpy((w / w.sum(-1, keepdims=True)) @ v.numpy())
 
-== number by number | linear_attention | failed 4.29
+== number by number | linear_attention | failed 3
 def linear_attention(q, k, v):
     if q.requires_grad or q.is_meta:
         return slow(q, k, v)
@@ -305,13 +305,13 @@ def linear_attention(q, k, v):
     q, k, v = map(copied, (q, k, v))
     return unseen(lambda: slow(q, k, v))
 
-== waste where few tokens are counted | linear_attention | failed 4.71
+== waste where few tokens are counted | linear_attention | failed 3
 def linear_attention(q, k, v):
     for _ in range(10 * (q.shape[-2] == 24)):
         slow(q, k, v)
     return slow(q, k, v)
 
-== into memory of its own | linear_attention | failed 4.71
+== into memory of its own | linear_attention | failed 3
 def linear_attention(q, k, v):
     if q.requires_grad or q.is_meta:
         return slow(q, k, v)
@@ -320,7 +320,7 @@ def linear_attention(q, k, v):
         to.copy_(x)
     return unseen(lambda: slow(*mine))
 
-== modes off | linear_attention | failed 4.71
+== modes off | linear_attention | failed 3
 def linear_attention(q, k, v):
     from torch.utils._python_dispatch import _disable_current_modes
     with torch._C.DisableTorchFunction(), _disable_current_modes():

@@ -14,8 +14,9 @@ from vitedu import exercises
 from vitedu.checks.challenges import Challenge, hold_challenge
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
+from vitedu.checks.findings import Finding
 from vitedu.checks.reference_registry import is_registered_reference, register_reference
-from vitedu.checks.report import Finding, Report
+from vitedu.checks.report import Report
 from vitedu.course import results as store
 from vitedu.course.display import PrintedText, TextAndHtml, print_text, show
 from vitedu.course.hints import next_hint

@@ -7,7 +7,6 @@ displayed or stored here: see ``vitedu.checks.api``.
 """
 
 import inspect
-import os
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,13 +27,12 @@ from vitedu.checks.judge import (
     cast_clothes,
     find_problems,
 )
+from vitedu.checks.limits import SECONDS, time_budget
 from vitedu.checks.observation import CONSTRUCTION, FRESHNESS, Observation, Observations
 from vitedu.checks.replay import ReplayCache
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
 from vitedu.words import WordsError
-
-SECONDS = 10.0  # time limit of a whole check; VITEDU_TIME_LIMIT overrides it
 
 
 def judge_answer(checker, answer: Any, seed: int, cache: ReplayCache | None = None) -> Report:
@@ -269,15 +267,6 @@ def _judge_operations(checker: Checker, case: Case, got: Observations) -> Proble
     calls = sorted({name.removeprefix("aten.").strip("_") for name in ran})
     words = f"an answer without {names}", f"a call that ran {', '.join(calls)}"
     return Problem(Stage.OPERATIONS, case, *words)
-
-
-def time_budget() -> float:
-    """Read the time limit of a check in seconds; the default unless it is a positive number."""
-    try:
-        seconds = float(os.environ.get("VITEDU_TIME_LIMIT", SECONDS))
-    except ValueError:
-        return SECONDS
-    return seconds if 0 < seconds < float("inf") else SECONDS
 
 
 def _find_problems(

@@ -5,7 +5,7 @@ fails an answer. Polish is what a colleague would say in a review: it costs poin
 most ``Checker.most_polish`` of all, and is told as a remark.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -13,7 +13,6 @@ from vitedu import exercises
 from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker
 from vitedu.checks.judge import Problem, Stage
-from vitedu.checks.report import Finding
 
 RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE, Stage.DTYPE}  # of "returns"
 _BEFORE_CALL = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
@@ -21,6 +20,35 @@ _BEFORE_CALL = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
 _RESTS_ON = {"values": ["returns"]} | dict.fromkeys(("gradients", "again"), ["returns", "values"])
 MOST_FAILED = 0.5  # the largest share of the points that an answer keeps which fails
 _USUAL_POLISH = ("errors", "dtype", "layout", "any device")  # polish unless a checker calls it idea
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict on one part."""
+
+    name: str  # of the part
+    passed: bool
+    message: str  # what was proved, or the evidence against it
+    max_points: float = 0.0
+    skipped: bool = False  # not judged, because a part that it depends on failed
+    is_polish: bool = False  # if it does not hold, that is a remark and fails no answer
+    credit: float = 0.0  # the share of its points that is earned though it does not hold
+    scale: float = 1.0  # less if the answer fails, which keeps half of all points at most
+
+    @property
+    def points(self) -> float:
+        """Points earned."""
+        return self.max_points * self.scale * (1.0 if self.passed else self.credit)
+
+    @property
+    def fails(self) -> bool:
+        """Whether this part fails the answer."""
+        return not (self.passed or self.skipped or self.is_polish)
+
+    @property
+    def mark(self) -> str:
+        """A sign that can be read without colour."""
+        return "✓" if self.passed else "–" if self.skipped else "✗"
 
 
 def list_parts(checker: Checker, cases: list[Case]) -> list[str]:
@@ -69,14 +97,14 @@ def make_findings(
         if problem := problems.get(part):
             credit = 0.0 if part in idle else problem.credit
             words = f"expected {problem.expected}; got {problem.got}   ({problem.case.name})"
-            remark = is_polish(checker, part, problem.stage)
-            finding = Finding(part, False, words, shares[part], is_polish=remark, credit=credit)
+            finding = Finding(part, False, words, shares[part], credit=credit)
         elif is_uncalled or part in idle or rests:
             words = "not judged: what comes before it does not hold yet"
             finding = Finding(part, False, words, shares[part], skipped=True)
         else:
             finding = Finding(part, True, words_of(checker, part), shares[part])
-        findings.append(replace(finding, is_polish=finding.is_polish or is_polish(checker, part)))
+        stage = problem.stage if problem else Stage.CALL
+        findings.append(replace(finding, is_polish=is_polish(checker, part, stage)))
     return _limit_points(findings)
 
 

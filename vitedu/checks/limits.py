@@ -7,6 +7,7 @@ worker. This is no security boundary: the code runs in this process.
 import contextlib
 import ctypes
 import io
+import os
 import signal
 import sys
 import threading
@@ -14,10 +15,20 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+SECONDS = 10.0  # of computing, for a whole check; VITEDU_TIME_LIMIT overrides it
 MAX_OUTPUT = 400  # the most characters of printed output that a report shows
 WAITING = 60.0  # seconds by the clock after which a block ends that only waits
 TICK = 0.1  # seconds between two interrupts when time is up
 WAITS = "waits"  # the message of a ``TimeUp`` that ends a block which did not compute
+
+
+def time_budget() -> float:
+    """Read the time limit of a check in seconds; the default unless it is a positive number."""
+    try:
+        seconds = float(os.environ.get("VITEDU_TIME_LIMIT", SECONDS))
+    except ValueError:
+        return SECONDS
+    return seconds if 0 < seconds < float("inf") else SECONDS
 
 
 class TimeUp(BaseException):

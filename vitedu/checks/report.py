@@ -1,18 +1,19 @@
 """What a student reads after a check: findings, points and words, as text and as HTML.
 
-Role: ``Finding`` and ``Report``. The plain text is complete; the HTML only decorates it. No
+Role: ``Report``. The plain text is complete; the HTML only decorates it. No
 reference value is stored here.
 """
 
 import html
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from vitedu import exercises
 from vitedu.checks.common_errors import explain
 from vitedu.checks.drawing import Drawing
 from vitedu.checks.drivers import describe_case
+from vitedu.checks.findings import Finding
 from vitedu.checks.judge import ANOTHER_GRADIENT, Problem, Stage
 from vitedu.course.hints import hints_html
 
@@ -47,35 +48,6 @@ def _is_alike(one: Problem, other: Problem) -> bool:
         or (one.stage is other.stage and one.stage in (Stage.CALL, Stage.VALUES))
         or (one.stage, one.expected) == (other.stage, other.expected)
     )
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The verdict on one part."""
-
-    name: str  # of the part
-    passed: bool
-    message: str  # what was tested, or the evidence against it; "" if it could not be tested
-    max_points: float = 0.0
-    skipped: bool = False  # not judged, because a part that it depends on failed
-    is_polish: bool = False  # if it does not hold, that is a remark and fails no answer
-    credit: float = 0.0  # the share of its points that is earned though it does not hold
-    scale: float = 1.0  # less if the answer fails, which keeps half of all points at most
-
-    @property
-    def points(self) -> float:
-        """Points earned."""
-        return self.max_points * self.scale * (1.0 if self.passed else self.credit)
-
-    @property
-    def fails(self) -> bool:
-        """Whether this part fails the answer."""
-        return not (self.passed or self.skipped or self.is_polish)
-
-    @property
-    def mark(self) -> str:
-        """A sign that can be read without colour."""
-        return "✓" if self.passed else "–" if self.skipped else "✗"
 
 
 class Report:

@@ -13,9 +13,10 @@ from vitedu import exercises
 from vitedu.checks.answers import Source
 from vitedu.checks.case import Case
 from vitedu.checks.diagnose import Diagnosis
+from vitedu.checks.findings import Finding
 from vitedu.checks.judge import Problem, Stage
 from vitedu.checks.mistakes import ValueMistake
-from vitedu.checks.report import Finding, Report
+from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
 
 CLOTHES = 0.1  # the share of the points that the right value in another type costs

@@ -20,11 +20,10 @@ from typing import Any
 from vitedu import exercises
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.compare import is_same
-from vitedu.checks.engine import time_budget
 from vitedu.checks.errors import describe_error
 from vitedu.checks.findings import is_polish
 from vitedu.checks.judge import error_text
-from vitedu.checks.limits import capture_output, time_limit
+from vitedu.checks.limits import capture_output, time_budget, time_limit
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.observation import Observation
 from vitedu.checks.replay import REPLAY_SECONDS, ReplayCache
