@@ -102,8 +102,9 @@ def show_bars(
                 look = {"color": colour if dots else ink.BLACK, "alpha": 0.4, "markersize": 3.5}
                 ax.plot(seeds, [place] * len(seeds), mark if dots else "o", **look)
             if form and not dots:
-                words, where = form.format(mean), (seeds.max(), place)
-                ax.annotate(words, where, (4, 0), textcoords="offset points", va="center", size=8)
+                paper = {"facecolor": "white", "linewidth": 0, "pad": 0.5}
+                look = {"textcoords": "offset points", "va": "center", "size": 8, "bbox": paper}
+                ax.annotate(form.format(mean), (seeds.max(), place), (4, 0), **look)
     for number, name in enumerate(series if series != [""] else []):
         colour, mark, _ = look_of(name, number)
         ax.plot([], [], mark if dots else "s", color=colour, label=name)
