@@ -17,8 +17,7 @@ AIM = 0.1  # seconds, at the median
 PRESSES = 20
 WIDGETS = {  # notebook -> cells that end in a widget
     "01_patches_more": ("explorer",),
-    "02_attention": ("photograph",),
-    "02_attention_more": ("explore-softmax",),
+    "02_attention_more": ("explore-softmax", "photograph"),
     "04_training_more": ("explore-schedule",),
     "05_inside_more": ("explore-positions", "explorer"),
     "06_vit_and_cnn": ("reach",),

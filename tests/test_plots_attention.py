@@ -67,12 +67,15 @@ def test_show_layer_names_every_stage_of_the_layer():
     assert sum(word.startswith(("(B", "3 ×")) for word in words) == 8
 
 
-def test_show_spotlight_dims_what_gets_little_attention_and_nothing_else():
-    """Full brightness from three times an even share, a third at one; the same in each row."""
+def test_show_spotlight_colours_what_gets_attention_over_the_whole_photograph():
+    """The photograph stays as bright as it is; the colour has one scale in each row."""
     images = np.full((2, 3, 4, 4), 0.9)
     uneven = torch.tensor([[[0.2, 0.6], [1.8, 0.0]]]).expand(2, 2, 2)
     looks = {"trained": uneven, "untrained": torch.full((2, 2, 2), 0.2)}
     axes = panels(plots.show_spotlight(images, looks, uniform=0.2))
-    pictures = [ax.images[0].get_array()[::2, ::2, 0] for ax in axes]
-    assert np.allclose(pictures[0], 0.9) and np.allclose(pictures[-1], 0.3)
-    assert np.allclose(pictures[2], [[0.3, 0.9], [0.9, 0]])
+    assert np.allclose(axes[2].images[0].get_array(), 0.9)
+    over = [ax.images[1] for ax in (axes[2], axes[-1])]
+    assert np.allclose(over[0].get_array(), [[1, 3], [9, 0]])
+    opacity = [image.to_rgba(image.get_array())[..., 3] for image in over]
+    assert np.allclose(opacity[0], [[0.8 / 3, 0.8], [0.8, 0]], atol=0.01)
+    assert np.allclose(opacity[1], 0.8 / 3, atol=0.01)

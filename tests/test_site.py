@@ -340,7 +340,7 @@ class TestInChromium:
 
     def test_explorer_is_a_picture_that_says_what_to_run(self, page):
         """It fits, and its words name the cell."""
-        pictures = page("02_attention").get_by_role("img", name="A still picture: run this cell")
+        pictures = page("01_patches_more").get_by_role("img", name="A still picture: run this")
         assert pictures.count() == 1 and pictures.bounding_box()["width"] > 300
 
     def test_long_helper_opens_with_the_keyboard(self, page):

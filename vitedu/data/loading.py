@@ -187,18 +187,21 @@ def load_shapes(seed: int, image_size: int, limits: Limits) -> Data:
     return to_data("shapes", tuple(SHAPES), splits)
 
 
-def load_cifar10(seed: int, limits: Limits) -> Data:
-    """Decode the photographs that come with the package, in an order of the seed."""
+def load_cifar10(seed: int, limits: Limits, kinds: tuple[str, ...] = cifar10.CLASS_NAMES) -> Data:
+    """Decode the photographs of some kinds that come with the package, in an order of the seed."""
     packed = cifar10.read_packed()
-    labels, rng = packed["labels"], np.random.default_rng(seed)
+    number_of = np.full(len(cifar10.CLASS_NAMES), -1)
+    number_of[[cifar10.CLASS_NAMES.index(kind) for kind in kinds]] = range(len(kinds))
+    labels, rng = number_of[packed["labels"]], np.random.default_rng(seed)
     whole = np.split(np.arange(len(labels)), np.cumsum(cifar10.SIZES)[:-1])
     splits = []
     for rows, size in zip(whole, limits, strict=True):
+        rows = rows[labels[rows] >= 0]
         rows = rows[stratified_order(labels[rows], rng)][:size]
         splits.append(to_split(cifar10.decode_rows(packed, rows), labels[rows]))
     train, validation, test = splits
     mean, std = torch.tensor(cifar10.MEAN), torch.tensor(cifar10.STD)
-    return Data("cifar10", cifar10.CLASS_NAMES, train, validation, test, mean, std)
+    return Data("cifar10", kinds, train, validation, test, mean, std)
 
 
 def load_original(seed: int, limits: Limits) -> Data:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -21,7 +21,7 @@ from vitedu.plots.charts import show_curves
 from vitedu.plots.parts import colour_cells, draw_image, name_rows, write, write_cells
 from vitedu.plots.style import WIDTH, figure, panel, styled, to_picture
 
-BRIGHT = 3  # times an even share: a patch that gets so much attention has its full brightness
+BRIGHT = 3  # times an even share: a patch that gets so much attention has its full colour
 
 
 @styled
@@ -148,10 +148,10 @@ def show_layer() -> Figure:
 
 @styled
 def show_spotlight(images, looks: Mapping[str, torch.Tensor], *, uniform: float) -> Figure:
-    """Draw photographs, and below each the same one lit where attention falls, a row a model.
+    """Draw photographs, and below each the same one in grey under its map, a row a model.
 
-    A patch has its full brightness from three times an even share upwards, and a third of it at an
-    even share, whoever looks.
+    The colour lies over the photograph, so a dark object is not taken for an unlit one. It is
+    clear where nothing is taken, and full from three times an even share upwards, whoever looks.
 
     Args:
         images: (n, C, H, W), uint8 or floats in [0, 1].
@@ -162,13 +162,16 @@ def show_spotlight(images, looks: Mapping[str, torch.Tensor], *, uniform: float)
     fig, axes = figure(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.2)), ticks=False)
     for ax, image in zip(axes[0], images, strict=True):
         draw_image(ax, image)
+    colours = LinearSegmentedColormap.from_list("overlay", [(1, 0.5, 0, 0), (1, 0.5, 0, 0.8)])
+    scale = ScalarMappable(Normalize(0, BRIGHT), colours)
     for row, weights in zip(axes[1:], looks.values(), strict=True):
-        light = (weights.numpy(force=True) / (BRIGHT * uniform)).clip(0, 1)
-        for ax, image, patches in zip(row, map(to_picture, images), light, strict=True):
-            patch = np.ones(np.floor_divide(image.shape[:2], patches.shape))
-            ax.imshow(image * np.kron(patches, patch)[..., None])
+        shares = weights.numpy(force=True) / uniform
+        for ax, image, patches in zip(row, map(to_picture, images), shares, strict=True):
+            H, W = image.shape[:2]
+            ax.imshow(image.reshape(H, W, -1).mean(axis=-1), cmap="gray", vmin=0, vmax=1)
+            place = -0.5, W - 0.5, H - 0.5, -0.5
+            ax.imshow(patches, cmap=colours, norm=scale.norm, extent=place)
     name_rows(axes, ("photograph", *looks), size=9)
-    scale = ScalarMappable(Normalize(0, BRIGHT), "gray")
     bar = fig.colorbar(scale, ax=axes.ravel().tolist(), label="weight / uniform", shrink=0.9)
     bar.set_ticks([0, 1, BRIGHT], labels=["0", "1", f"{BRIGHT}+"])
     return fig

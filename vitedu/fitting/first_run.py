@@ -1,0 +1,98 @@
+"""The first run of notebook 01: a small ViT learns three kinds of photographs while one looks.
+
+Role: ``FirstRun``, a panel that shows names and a count, and no loss. Not here: the run of all ten
+kinds (``recipes.thread_recipe``), what is drawn (``plots.training``).
+"""
+
+import copy
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import torch
+
+from vitedu.data.cifar10 import CLASS_NAMES
+from vitedu.data.loading import Data, Split, load_cifar10
+from vitedu.data.photograph import square_photograph
+from vitedu.fitting.loop import fit
+from vitedu.fitting.naming import LARGE
+from vitedu.fitting.panel import Moment, TrainingPanel
+from vitedu.fitting.recipes import thread_recipe
+from vitedu.plots.style import CourseFigure
+from vitedu.plots.training import show_named
+from vitedu.vit import VisionTransformer, ViTConfig
+
+LEAST = 250 / 20  # steps for each second that is asked for: fewer teach too little
+IMAGES = 13_500 / 20  # training images for each second: all of three kinds in twenty
+TIMED = 20  # steps of a copy, by which the run is sized
+
+
+class FirstRun(TrainingPanel):
+    """Train the textbook's model of 0.17 M parameters on a few kinds, and show what it names.
+
+    Args:
+        kinds: two to ten of the ten kinds of photographs.
+        own: a photograph of the student's own, as ``square_photograph`` reads it.
+        seconds: about how long the run shall take. The whole schedule fits into them, unless the
+            computer is so slow that too few steps would.
+
+    Raises:
+        ValueError: no such kind or photograph, or fewer than two kinds.
+    """
+
+    def __init__(self, kinds: Sequence[str], own: Any, *, seconds: float = 20.0):
+        kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+        unknown = [kind for kind in kinds if kind not in CLASS_NAMES]
+        if unknown or len(set(kinds)) < max(2, len(kinds)):
+            found = f"no photographs of {unknown[0]!r}" if unknown else f"got {kinds}"
+            raise ValueError(f"name different kinds, two at least, of {CLASS_NAMES}; {found}.")
+        self.large = square_photograph(own, LARGE)
+        data = load_cifar10(0, (round(IMAGES * seconds), 1_500, 1), kinds)
+        sizes = {"patch_size": 8, "embed_dim": 80, "depth": 2, "num_heads": 4}
+        model = VisionTransformer(ViTConfig(num_classes=len(kinds), **sizes))
+        self.expected = seconds_a_step(model, data)
+        steps = max(seconds / self.expected, LEAST * seconds)
+        self.expected *= steps
+        batch, count = thread_recipe().batch_size, len(data.train)
+        epochs = max(1, round(steps * batch / count))
+        used = batch * min(count // batch, round(steps / epochs))
+        data = replace(data, train=Split(data.train.images[:used], data.train.labels[:used]))
+        super().__init__(model, data, thread_recipe(epochs=epochs), count=17, own=own)
+        self.start_moment = self.moment
+
+    def counts(self) -> tuple[int, int]:
+        """Count the names that are right: before the run, and now."""
+        return self._count(self.start_moment), self._count(self.moment)
+
+    def _count(self, moment: Moment) -> int:
+        return sum(a == b for a, b in zip(moment.answers, self.truth, strict=True))
+
+    def describe(self, moment: Moment) -> str:
+        """Say in words where the training stands, without its loss."""
+        right, step = self._count(moment), len(moment.losses)
+        words = [f"Step {step} of {self.steps}" + f" ({self.expected:.0f} seconds)" * (not step)]
+        words += [f"{right} of {len(self.truth) - 1} right", f"yours: {moment.answers[-1]}"]
+        if step == self.steps and moment.epochs:
+            share, others = moment.epochs[-1].validation_accuracy, len(self.data.validation)
+            words.append(f"and {share:.0%} of {others:,} others right")
+        return ", ".join(words)
+
+    def figure(self, moment: Moment) -> CourseFigure:
+        """Draw the student's photograph and the others, each with its name of now."""
+        *names, own = moment.answers
+        words = ["the model says:", own]
+        return show_named(self.large, words, self.images[:-1], self.truth[:-1], names)
+
+
+def seconds_a_step(model: torch.nn.Module, data: Data) -> float:
+    """Time some steps of a copy of a model, and give the median."""
+    config, ends = thread_recipe(), []
+    few = Split(*(x[: TIMED * config.batch_size] for x in (data.train.images, data.train.labels)))
+    one = Split(*(x[:1] for x in (data.validation.images, data.validation.labels)))
+    short = replace(data, train=few, validation=one)
+    note = lambda _: ends.append(time.perf_counter())  # noqa: E731
+    fit(copy.deepcopy(model), short, config, show_progress=False, on_step=note)
+    return median(later - earlier for earlier, later in pairwise(ends))
