@@ -77,10 +77,9 @@ assert 2 < long["whole block"][12] / long["whole block"][0] < 12
 assert long["no norms"][12] > 4 * long["whole block"][12]
 assert max(abs(value - 96**0.5) for value in long["post-norm"][1:]) < 0.1
 assert abs(loss - math.log(10)) < 0.2 and not silent
-assert max(of_base, key=of_base.get) == "MLP"
 cost_of = {cost.mistake: cost.right - cost.accuracy for cost in costs}
 cheap = max(abs(cost_of.pop(name)) for name in ("tanh_approximation", "no_final_norm"))
-assert cheap < 0.1 and cost_of.pop("relu") < 0.2 < 0.3 < min(cost_of.values())
+assert cheap < 0.1 < 0.3 < min(cost_of.values()) and len(cost_of) == 2
 """,
     "03_encoder_more": """
 assert layer_moved == 0 and batch_moved > 0.1
@@ -93,7 +92,7 @@ assert all(0.5 < ratio < 2 for name in ratios if "0.02" in name for ratio in rat
 assert abs((uncut.abs() > 0.04).float().mean() - 0.0455) < 2e-3 and abs(cut.std() - 0.0176) < 2e-4
 assert count_parameters(course["tiny, D 384, 8 blocks"]) == 14_244_490
 assert round(count_parameters(course["ViT-L/32"]) / 1e6) == 307
-assert tuple(class_token_alone) == (1, 0.0)
+assert tuple(class_token_alone) == (1, 0.0) and max(of_base, key=of_base.get) == "MLP"
 assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.05
 assert curves["no residual"][-1] > curves["attention and additions"][-1]
 """,

@@ -13,7 +13,9 @@ from vitedu.plots.training import show_named
 LARGE = 224  # pixels: a side of the photograph as people see it
 
 
-def show_names(model: nn.Module, data, own: Any, *, count: int = 16) -> CourseFigure:
+def show_names(
+    model: nn.Module, data, own: Any, *, count: int = 16, line: str = ""
+) -> CourseFigure:
     """Draw what a model calls a photograph of the reader's own, and the first test images.
 
     Args:
@@ -21,6 +23,7 @@ def show_names(model: nn.Module, data, own: Any, *, count: int = 16) -> CourseFi
         data: has ``test`` images, ``class_names``, ``image_size``, ``mean`` and ``std``.
         own: as ``square_photograph`` reads it.
         count: of the test images.
+        line: one more line below the photograph, such as an accuracy.
 
     Raises:
         ValueError: there is no such photograph.
@@ -31,5 +34,6 @@ def show_names(model: nn.Module, data, own: Any, *, count: int = 16) -> CourseFi
     shares, classes = of_own.topk(min(3, len(of_own)))
     words = [f"{data.class_names[k]} {p:.0%}" for p, k in zip(shares, classes, strict=True)]
     words = [f"the model sees {data.image_size} x {data.image_size} pixels:", ", ".join(words)]
+    words += [line] * bool(line)
     answers = [data.class_names[belief.argmax()] for belief in beliefs]
     return show_named(large, words, images, [data.class_names[k] for k in labels], answers)

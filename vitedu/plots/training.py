@@ -135,6 +135,7 @@ def show_moment(
     images,
     truth: Sequence[str | None],
     answers: Sequence[str],
+    what: str = "",
 ) -> CourseFigure:
     """Draw where a training stands: its loss, and some images with the answer that each gets now.
 
@@ -145,9 +146,11 @@ def show_moment(
         images: (n, C, H, W), uint8 or floats in [0, 1].
         truth: the class of each; None for an image of the reader's own, which has no label.
         answers: what the model says.
+        what: a title, such as that the run was stopped.
     """
     fig, axes = figure(1, 2, size=(WIDTH, 5.1), width_ratios=(3, 4))
     ax, wall = axes[0]
+    ax.set_title(what)
     count = np.arange(1, len(losses) + 1)
     ax.plot(count, losses, color=ink.SKY, linewidth=0.6, label="training, each step")
     if len(losses) >= 20:
