@@ -43,6 +43,7 @@ def start(
     minutes: Any,
     epoch_seconds: float,
     *,
+    lr: float | None = None,
     anew: bool = False,
     data: str = "cifar10",
     limit: int | None = None,
@@ -52,6 +53,7 @@ def start(
     Args:
         minutes: what it may take; the number of epochs follows, so that its schedule ends.
         epoch_seconds: what one epoch takes on this computer.
+        lr: the peak rate, by default that of notebook 01.
         anew: begin from the start where a run was broken off.
         data, limit: as ``vitedu train`` takes them.
     """
@@ -78,7 +80,7 @@ def start(
             export_model(source)
         write_whole(folder / COPY, source.read_bytes())
         epochs = max(1, min(MOST_EPOCHS, int(60 * minutes / epoch_seconds)))
-        wish = {"epochs": epochs, "data": data, "limit": limit}
+        wish = {"epochs": epochs, "lr": lr, "data": data, "limit": limit}
         write_whole(folder / WISH, json.dumps(wish).encode())
     _spawn(folder)
     progress()
@@ -237,7 +239,7 @@ def main(folder: Path) -> int:
             return 1
         wish = _wish(folder) | {"process": os.getpid()}
         write_whole(folder / WISH, json.dumps(wish).encode())
-        settings = [f"epochs={wish['epochs']}"]
+        settings = [f"{name}={wish[name]}" for name in ("epochs", "lr") if wish[name]]
         images = {"data": wish["data"], "limit": wish["limit"]}
         return main_train(
             out=folder, settings=settings, resume=True, model_path=folder / COPY, **images

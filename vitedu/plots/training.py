@@ -27,6 +27,7 @@ def show_by_rate(
     *,
     line: tuple[str, float] | None = None,
     xlabel: str = "learning rate",
+    limits: tuple[float | None, float | None] = (0, None),
 ) -> Figure:
     """Draw an outcome against the learning rate: a dot a seed, a line through their means.
 
@@ -35,11 +36,13 @@ def show_by_rate(
         ylabel: what was measured, with its unit.
         line: a level to compare with, its name first.
         xlabel: what else runs along the axis, on a scale of equal factors.
+        limits: of the vertical axis.
     """
     rates = sorted({rate for outcomes in runs.values() for rate in outcomes})
     curves = {name: [run.get(rate, np.nan) for rate in rates] for name, run in runs.items()}
     xlabel += " (a dot a seed, the line joins means)"
-    return charts.show_curves(curves, rates, xlabel=xlabel, ylabel=ylabel, level=line, log="x")
+    words = {"xlabel": xlabel, "ylabel": ylabel, "level": line}
+    return charts.show_curves(curves, rates, log="x", limits=limits, **words)
 
 
 @styled
