@@ -97,7 +97,7 @@ assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.
 assert curves["no residual"][-1] > curves["attention and additions"][-1]
 """,
     "04_training": """
-assert known == 1 and loss.isnan()
+assert known == 1 and not loss.isfinite()  # twenty steps at a rate that breaks a run
 assert 1.2 < values[0] / values[3] < 2.5  # the last of the updates is Muon's
 """,
     "04_training_more": """
