@@ -78,7 +78,7 @@ def test_run_is_stopped_goes_on_in_another_kernel_and_ends(home, capsys):
     assert longer_run._folders() == [folder]
     if hasattr(os, "getpriority"):
         assert os.getpriority(os.PRIO_PROCESS, longer_run._wish(folder)["process"]) == 19
-    wait_for(lambda: longer_run._rows(folder))
+    wait_for(lambda: longer_run._rows(folder))  # and so its state is written
     assert "stopped" in said(capsys, longer_run.stop)
     done = len(longer_run._rows(folder))
     assert 1 <= done < 4 and (folder / longer_run.STATE).is_file()
@@ -96,7 +96,7 @@ def test_run_is_stopped_goes_on_in_another_kernel_and_ends(home, capsys):
     fields = {"num_classes": load_data("shapes", limit=8, held_out=8).num_classes}
     model = VisionTransformer(preset("vit_pico_patch4_32", **fields))
     before = model.head.weight.clone()
-    assert longer_run.load_newest(model).startswith("longer run 1: 4 epochs")
+    assert longer_run.load_newest(model).startswith("4 epochs of longer run 1")
     assert not torch.equal(model.head.weight, before)
 
 
@@ -112,6 +112,9 @@ def test_weights_lie_beside_the_file_that_reads_them(home, capsys, monkeypatch):
     assert about["data"]["class_names"] == list(data.class_names)
     assert longer_run.load_newest(VisionTransformer(small)) == "one epoch"
     assert longer_run.load_newest(VisionTransformer(preset("vit_pico_patch4_32"))) == ""
+    place.with_suffix(".pt").write_bytes(b"damaged")
+    assert longer_run.load_newest(VisionTransformer(small)) == ""
+    assert "my_vit.pt is passed over" in capsys.readouterr().out
     monkeypatch.setenv("VITEDU_KEEP_SOURCES", "0")
     assert longer_run.save_model(model, data, "another") is None
 
@@ -126,8 +129,11 @@ def test_broken_run_says_its_last_line_and_is_not_gone_on_with(home, capsys, mon
     (first / longer_run.DESCRIPTION).write_text("{}")
     (first / longer_run.LOG).write_text("begins\nvitedu: the loss is not finite any more")
     assert "not finite any more" in said(capsys, longer_run.progress)
-    assert "stopped, 0 of 1 epochs" in said(capsys, longer_run.start, 1, 300.0)
-    assert [folder.name for folder in spawned] == ["1", "2"]
     longer_run.start(1, 300.0)
+    (spawned[-1] / longer_run.STATE).write_text("")
+    assert "stopped, 0 of 1 epochs" in said(capsys, longer_run.start, 1, 300.0)
     longer_run.start(1, 300.0, anew=True)
     assert [folder.name for folder in spawned] == ["1", "2", "2", "3"]
+    (spawned[-1] / longer_run.DESCRIPTION).write_text('{"outcome": {}}')
+    assert said(capsys, longer_run.start, 1, 300.0) == "anew=True begins another one."
+    assert len(spawned) == 4

@@ -71,7 +71,12 @@ def start(
         progress()
         return
     folder = _latest()
-    if folder is None or anew or _state(folder) != "stopped":
+    state = _state(folder) if folder and not anew else ""
+    if state == "finished":
+        progress()
+        print("anew=True begins another one.")
+        return
+    if folder is None or state != "stopped":
         number = 1 + (int(folder.name) if folder else 0)
         folder = _home() / str(number)
         folder.mkdir(parents=True)
@@ -100,7 +105,7 @@ def progress() -> None:
         seconds = sum(row["seconds"] for row in rows) / max(1, len(rows)) * (epochs - len(rows))
         words += f", about {duration(seconds)} left" if rows else ", the first one has begun"
     elif state == "stopped":
-        words += ". Start it again, and it goes on after its last finished epoch"
+        words += "; start it, and it goes on after the last of these"
     elif state == "broken":
         lines = (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
         words += f". Its last line: {lines[-1] if lines else '(nothing)'}"
@@ -147,28 +152,23 @@ def load_newest(model: nn.Module) -> str:
     Returns:
         Which weights these are, in words; "" if there are none that fit, and nothing has changed.
     """
-    for folder in reversed(_folders()):
-        if _state(folder) == "finished":
-            weights, description = load_checkpoint(folder)
-            if _fit(model, weights):
-                outcome = description["outcome"]
-                minutes = outcome["seconds"] / 60
-                return f"longer run {folder.name}: {outcome['epochs']} epochs, {minutes:.0f} min"
     path = find_file().with_suffix(".pt")
-    if path.is_file():
-        about = torch.load(path, weights_only=True)
-        if _fit(model, about["weights"]):
-            return about.get("what", path.name)
+    finished = [folder for folder in reversed(_folders()) if _state(folder) == "finished"]
+    for place in (*finished, *[path] * path.is_file()):
+        try:
+            if place == path:
+                about = torch.load(path, weights_only=True)
+                model.load_state_dict(about["weights"])
+                return about.get("what", path.name)
+            weights, description = load_checkpoint(place)
+            model.load_state_dict(weights)
+        except Exception as error:  # damaged, or of another shape: my_vit.py may have been edited
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            print(f"{place} is passed over: {reason}")
+        else:
+            outcome = description["outcome"]
+            return f"{outcome['epochs']} epochs of longer run {place.name}"
     return ""
-
-
-def _fit(model: nn.Module, weights: dict[str, torch.Tensor]) -> bool:
-    """Load weights, unless they are of another shape: ``my_vit.py`` may have been edited."""
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError:
-        return False
-    return True
 
 
 def _home() -> Path:
@@ -207,9 +207,10 @@ def _state(folder: Path) -> str:
     """Say "running", "finished", "stopped" (goes on if started) or "broken" (does not)."""
     if folder == _latest() and _is_running():
         return "running"
-    if not (folder / DESCRIPTION).is_file() or (folder / STATE).is_file():
+    if (folder / STATE).is_file():
         return "stopped"
-    return "finished" if "outcome" in load_description(folder) else "broken"
+    known = load_description(folder) if (folder / DESCRIPTION).is_file() else {}
+    return "finished" if "outcome" in known else "broken"
 
 
 def _spawn(folder: Path) -> None:
