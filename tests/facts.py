@@ -90,10 +90,9 @@ assert 2 < long["whole block"][12] / long["whole block"][0] < 12
 assert long["no norms"][12] > 4 * long["whole block"][12]
 assert max(abs(value - 96**0.5) for value in long["post-norm"][1:]) < 0.1
 assert abs(loss - math.log(10)) < 0.2 and not silent
-assert max(of_base, key=of_base.get) == "MLP"
 cost_of = {cost.mistake: cost.right - cost.accuracy for cost in costs}
 cheap = max(abs(cost_of.pop(name)) for name in ("tanh_approximation", "no_final_norm"))
-assert cheap < 0.1 and cost_of.pop("relu") < 0.2 < 0.3 < min(cost_of.values())
+assert cheap < 0.1 < 0.3 < min(cost_of.values()) and len(cost_of) == 2
 """,
     "03_encoder_more": """
 assert layer_moved == 0 and batch_moved > 0.1
@@ -106,17 +105,19 @@ assert all(0.5 < ratio < 2 for name in ratios if "0.02" in name for ratio in rat
 assert abs((uncut.abs() > 0.04).float().mean() - 0.0455) < 2e-3 and abs(cut.std() - 0.0176) < 2e-4
 assert count_parameters(course["tiny, D 384, 8 blocks"]) == 14_244_490
 assert round(count_parameters(course["ViT-L/32"]) / 1e6) == 307
-assert tuple(class_token_alone) == (1, 0.0)
+assert tuple(class_token_alone) == (1, 0.0) and max(of_base, key=of_base.get) == "MLP"
 assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.05
 assert curves["no residual"][-1] > curves["attention and additions"][-1]
 """,
     "04_training": """
-assert 0.8 * math.log(10) < first_losses["as built"] < 1.2 * math.log(10) and shown == 2
-assert len(idle) == 16 and not without_gradient(newborn)
-assert known == 1
-assert 0.7 < is_right.float().mean() < 0.9 and len(metrics.read_text().splitlines()) == 40
+assert known == 1 and not loss.isfinite()  # twenty steps at a rate that breaks a run
+assert 1.2 < values[0] / values[3] < 2.5  # the last of the updates is Muon's
 """,
     "04_training_more": """
+assert 0.8 * math.log(10) < first_losses["as built"] < 1.2 * math.log(10) and shown == 2
+assert len(idle) == 16 and not without_gradient(newborn)
+assert 0.7 < (answer == photos.test.labels).float().mean() < 0.9
+assert len(metrics.read_text().splitlines()) == 40
 assert (of_single_images < of_all_pixels).all()
 assert (photos.denormalize(normal) - pixels).abs().max() < 1e-6
 assert misses["before"] < 1e-6 < 0.1 < misses["after"]

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from vitedu.course import kept as module
-from vitedu.course.kept import keep, kept
+from vitedu.course.kept import forget, keep, kept
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +36,12 @@ def test_a_damaged_file_or_a_folder_in_its_place_stops_nothing(home, capsys):
     home.write_text("a file")
     keep("04_training", "plain", 0.4)
     assert "cannot be written" in capsys.readouterr().out
+
+
+def test_a_number_can_be_forgotten():
+    """That of a run that went wrong; an unknown name is no error."""
+    keep("04_training", "plain", 0.4)
+    forget("04_training", "plain")
+    forget("04_training", "plain")
+    forget("01_patches", "plain")
+    assert kept("04_training") == {}

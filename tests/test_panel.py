@@ -94,6 +94,9 @@ def test_wait_starts_the_run_draws_meanwhile_and_gives_its_history(data, monkeyp
     panel = panel_of(data)
     panel.draw = interrupt
     assert panel.wait().interrupted and panel.state == "stopped"
+    assert panel.outcome.startswith("stopped at ") and panel.outcome.endswith(" steps")
+    assert panel.describe(panel.moment).startswith("Stopped at step ")
+    assert panel.figure(panel.moment).axes[0].get_title() == panel.outcome
     panel = panel_of(data, {2: lambda panel: 1 / 0})
     with pytest.raises(RuntimeError, match="the training broke. ZeroDivisionError"):
         panel.wait()

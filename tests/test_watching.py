@@ -44,3 +44,15 @@ def test_outside_a_notebook_nothing_is_drawn():
     """The losses are kept all the same."""
     _, _, watch = learn(Watch)
     assert watch.display is None and len(watch.losses) == 4
+
+
+def test_a_loss_that_is_no_number_ends_the_loop():
+    """With the words that ``fit`` has, and where it was."""
+    data = load_data("shapes", limit=64, held_out=20)
+    model = VisionTransformer(ViTConfig(patch_size=8, embed_dim=16, depth=1, num_heads=2))
+    watch, batches = Watch(model, data, steps=4), [(data.train.images[:8], data.train.labels[:8])]
+    with torch.no_grad():
+        model.head.bias.fill_(torch.nan)
+    with pytest.raises(RuntimeError, match="not finite any more: step 1 of 4. Try a third"):
+        for images, _ in watch(batches):
+            model(data.normalize(images))

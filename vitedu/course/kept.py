@@ -5,6 +5,7 @@ Role: one file of JSON in the student's folder. Nothing here is judged.
 
 import contextlib
 import json
+from collections.abc import Callable
 
 from vitedu.files import data_folder, file_lock, write_whole
 
@@ -16,15 +17,24 @@ def keep(notebook: str, name: str, value: float) -> None:
 
     A folder that cannot be written is one printed line, and no error.
     """
+    _change(lambda found: found.setdefault(notebook, {}).update({name: value}))
+
+
+def forget(notebook: str, name: str) -> None:
+    """Remove a number, such as that of a run that went wrong; an unknown name changes nothing."""
+    _change(lambda found: found.get(notebook, {}).pop(name, None))
+
+
+def _change(change: Callable[[dict], object]) -> None:
     path = data_folder() / FILE
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(path.with_suffix(".lock"), 5.0):
             found = _read()
-            found.setdefault(notebook, {})[name] = value
+            change(found)
             write_whole(path, json.dumps(found, indent=1).encode())
     except OSError as error:
-        print(f"{path} cannot be written ({error.strerror or error}); the number is not kept.")
+        print(f"{path} cannot be written ({error.strerror or error}); nothing is changed there.")
 
 
 def kept(notebook: str) -> dict[str, float]:

@@ -95,8 +95,13 @@ def divergence_error(epoch: int, step: int, lr: float, dtype: torch.dtype, histo
         remedies.append("clip_norm=1.0")
     if dtype is torch.float16:
         remedies.append("precision='float32'")
-    return DivergedError(
-        f"the loss is not finite any more: epoch {epoch + 1}, step {step + 1}, lr {lr:.2e}. "
-        f"Try {', '.join(remedies)}; if it breaks at the first step, look for NaN in the model.",
-        history,
+    where = f"epoch {epoch + 1}, step {step + 1}, lr {lr:.2e}"
+    return DivergedError(broken_loss(where, remedies), history)
+
+
+def broken_loss(where: str, remedies: list[str]) -> str:
+    """Say that a loss broke, where, and what to try."""
+    return (
+        f"the loss is not finite any more: {where}. Try {', '.join(remedies)}; if it breaks at "
+        "the first step, look for NaN in the model."
     )

@@ -7,15 +7,15 @@ from torch import nn
 
 from vitedu.data.photograph import square_photograph
 from vitedu.fitting.evaluating import predict
-from vitedu.plots.parts import draw_image
-from vitedu.plots.style import WIDTH, CourseFigure, figure, styled
-from vitedu.plots.training import draw_wall
+from vitedu.plots.style import CourseFigure
+from vitedu.plots.training import show_named
 
 LARGE = 224  # pixels: a side of the photograph as people see it
 
 
-@styled
-def show_names(model: nn.Module, data, own: Any, *, count: int = 16) -> CourseFigure:
+def show_names(
+    model: nn.Module, data, own: Any, *, count: int = 16, line: str = ""
+) -> CourseFigure:
     """Draw what a model calls a photograph of the reader's own, and the first test images.
 
     Args:
@@ -23,6 +23,7 @@ def show_names(model: nn.Module, data, own: Any, *, count: int = 16) -> CourseFi
         data: has ``test`` images, ``class_names``, ``image_size``, ``mean`` and ``std``.
         own: as ``square_photograph`` reads it.
         count: of the test images.
+        line: one more line below the photograph, such as an accuracy.
 
     Raises:
         ValueError: there is no such photograph.
@@ -33,10 +34,6 @@ def show_names(model: nn.Module, data, own: Any, *, count: int = 16) -> CourseFi
     shares, classes = of_own.topk(min(3, len(of_own)))
     words = [f"{data.class_names[k]} {p:.0%}" for p, k in zip(shares, classes, strict=True)]
     words = [f"the model sees {data.image_size} x {data.image_size} pixels:", ", ".join(words)]
+    words += [line] * bool(line)
     answers = [data.class_names[belief.argmax()] for belief in beliefs]
-    fig, axes = figure(1, 2, size=(WIDTH, 4.6), width_ratios=(3, 4), ticks=False)
-    left, wall = axes[0]
-    draw_image(left, large, "yours")
-    left.set_xlabel("\n".join(words))
-    draw_wall(wall, images, [data.class_names[k] for k in labels], answers)
-    return fig
+    return show_named(large, words, images, [data.class_names[k] for k in labels], answers)

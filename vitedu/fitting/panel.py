@@ -106,6 +106,13 @@ class TrainingPanel:
             return "broken"
         return "stopped" if self.history and self.history.interrupted else "done"
 
+    @property
+    def outcome(self) -> str:
+        """Name the run for a figure or a table: one that was stopped says so."""
+        if self.state != "stopped":
+            return "your run"
+        return f"stopped at {len(self.losses)} of {self.steps} steps"
+
     # -- what the buttons do ----------------------------------------------------------------------
 
     def start(self) -> None:
@@ -203,7 +210,8 @@ class TrainingPanel:
     def describe(self, moment: Moment) -> str:
         """Say in words where a training stands."""
         right = sum(a == b for a, b in zip(moment.answers, self.truth, strict=True))
-        words = [f"Step {len(moment.losses)} of {self.steps}"]
+        place = f"tep {len(moment.losses)} of {self.steps}"
+        words = [f"Stopped at s{place}" if self.state == "stopped" else f"S{place}"]
         if moment.losses:
             words.append(f"loss {moment.losses[-1]:.2f}")
         words.append(f"{right} of these {sum(map(bool, self.truth))} images right")
@@ -222,9 +230,9 @@ class TrainingPanel:
             (row.epoch * self.steps / self.config.epochs, row.validation_loss)
             for row in moment.epochs
         ]
-        return show_moment(
-            moment.losses, validation, self.steps, self.images, self.truth, moment.answers
-        )
+        what = self.outcome if self.state == "stopped" else ""
+        pictures = self.images, self.truth, moment.answers
+        return show_moment(moment.losses, validation, self.steps, *pictures, what)
 
     def _ipython_display_(self) -> None:
         if not kernel_answers():
@@ -261,7 +269,8 @@ class TrainingPanel:
             go.icon = "pause" if state == "running" else "play"
             go.disabled = state not in labels
             stop.disabled = state not in ("running", "pausing", "paused")
-            text = html.escape(f"{state.capitalize()}. {self.describe(moment)}. {self.problem}")
+            lead = "" if state == "stopped" else f"{state.capitalize()}. "
+            text = html.escape(f"{lead}{self.describe(moment)}. {self.problem}")
             words.value = f'<p role="status" aria-live="polite">{text}</p>'
             if moment is not current:  # a button changes words alone, and so it answers at once
                 current, picture.value = moment, self.figure(moment).png()

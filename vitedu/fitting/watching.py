@@ -4,6 +4,7 @@ Role: batches in, the same batches out, and meanwhile a picture below the runnin
 run with buttons (``panel``), the drawing (``plots.training``).
 """
 
+import math
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.fitting.evaluating import predict
+from vitedu.fitting.history import broken_loss
 from vitedu.progressbar import notebook_display
 
 SECONDS = 3.0  # between two pictures
@@ -42,7 +44,11 @@ class Watch:
         self.display = notebook_display()
 
     def __call__(self, batches: Iterable) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield batches as they are."""
+        """Yield batches as they are.
+
+        Raises:
+            RuntimeError: the loss stopped being a number.
+        """
         logits: list[torch.Tensor] = []
         hook = self.model.register_forward_hook(lambda *call: logits.append(call[-1].detach()))
         drawn = time.monotonic()
@@ -52,6 +58,9 @@ class Watch:
                 if logits:
                     self.losses.append(F.cross_entropy(logits[-1].float(), labels).item())
                     logits.clear()
+                    if not math.isfinite(self.losses[-1]):
+                        where = f"step {len(self.losses)} of {self.steps}"
+                        raise RuntimeError(broken_loss(where, ["a third of the learning rate"]))
                 if self.display is not None and time.monotonic() - drawn > SECONDS:
                     self.display(*self.picture())
                     drawn = time.monotonic()

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vitedu.plots import charts, ink
-from vitedu.plots.parts import draw_horizons, frame, verdict, write, write_cells
+from vitedu.plots.parts import draw_horizons, draw_image, frame, verdict, write, write_cells
 from vitedu.plots.style import WIDTH, CourseFigure, figure, panel, styled, to_picture
 
 WINDOW = 10  # steps of a running mean
@@ -97,6 +97,7 @@ def show_moment(
     images,
     truth: Sequence[str | None],
     answers: Sequence[str],
+    what: str = "",
 ) -> CourseFigure:
     """Draw where a training stands: its loss, and some images with the answer that each gets now.
 
@@ -107,9 +108,11 @@ def show_moment(
         images: (n, C, H, W), uint8 or floats in [0, 1].
         truth: the class of each; None for an image of the reader's own, which has no label.
         answers: what the model says.
+        what: a title, such as that the run was stopped.
     """
     fig, axes = figure(1, 2, size=(WIDTH, 5.1), width_ratios=(3, 4))
     ax, wall = axes[0]
+    ax.set_title(what)
     count = np.arange(1, len(losses) + 1)
     ax.plot(count, losses, color=ink.SKY, linewidth=0.6, label="training, each step")
     if len(losses) >= 20:
@@ -122,6 +125,25 @@ def show_moment(
     ax.locator_params(axis="x", nbins=5)  # numbers of five digits do not meet
     if losses:
         ax.legend(loc="lower left", fontsize=8)
+    draw_wall(wall, images, truth, answers)
+    return fig
+
+
+@styled
+def show_named(own, words: Sequence[str], images, truth, answers) -> CourseFigure:
+    """Draw a photograph of the reader's own with what a model calls it, and named images beside it.
+
+    Args:
+        own: (C, S, S), of any size.
+        words: lines below it.
+        images: (n, C, H, W).
+        truth: the class of each.
+        answers: what the model says.
+    """
+    fig, axes = figure(1, 2, size=(WIDTH, 4.6), width_ratios=(3, 4), ticks=False)
+    left, wall = axes[0]
+    draw_image(left, own, "yours")
+    left.set_xlabel("\n".join(words))
     draw_wall(wall, images, truth, answers)
     return fig
 
