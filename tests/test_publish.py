@@ -11,10 +11,9 @@ from test_submissions import put
 
 from vitedu.__main__ import main
 from vitedu.grading.adapters.classroom import read_checkout
-from vitedu.grading.grades import Submission
+from vitedu.grading.grades import Submission, safe_name
 from vitedu.grading.pages import publish
 from vitedu.grading.pages.publish import main_grade
-from vitedu.grading.store import safe_name
 
 CLASS = {
     "anna": {"patchify": "passed", "unpatchify": "failed"},

@@ -12,7 +12,8 @@ from made_class import exercise_grade, submission_grade
 
 from vitedu import files
 from vitedu.files import UNFINISHED
-from vitedu.grading.store import Store, safe_name
+from vitedu.grading.batch import Store
+from vitedu.grading.grades import safe_name
 
 NASTY = {
     "path": "../../etc/passwd",
@@ -156,7 +157,7 @@ def test_a_damaged_file_is_kept_beside_the_new_one(tmp_path):
 
 def test_two_graders_do_not_share_a_folder(tmp_path):
     """The second says so; once the first has ended, however it ended, the folder is free."""
-    code = "import sys, time; from pathlib import Path; from vitedu.grading.store import Store\n"
+    code = "import sys, time; from pathlib import Path; from vitedu.grading.batch import Store\n"
     code += "with Store(Path(sys.argv[1])):\n    print('in', flush=True); time.sleep(60)"
     words = [sys.executable, "-c", code, str(tmp_path)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as other:

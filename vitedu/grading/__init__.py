@@ -3,6 +3,6 @@
 The way of a submission: ``batch`` finds it with ``intake``, which reads its answers as text and
 runs nothing. ``student`` grades it, and ``judge`` each answer: ``transport`` carries the code to a
 worker in the ``box``, where a fork server is isolated as well as the machine can, and carries
-observations back, which are judged here. ``store`` keeps one file for each student. ``pages`` and
+observations back, which are judged here. ``batch`` keeps one file for each student. ``pages`` and
 ``adapters`` write reports, tables and the files of other systems.
 """

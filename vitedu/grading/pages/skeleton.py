@@ -7,15 +7,13 @@ Role: ``render`` fills a template of ``templates/``. ``text`` removes unsafe cha
 
 import functools
 import re
-import unicodedata
 from pathlib import Path
 from xml.etree import ElementTree
 
 import jinja2
 from markupsafe import Markup
 
-from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade
-from vitedu.grading.store import safe_name
+from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade, clean, safe_name
 
 # state -> (sign, word); the sign says the same as the colour
 SIGNS = {
@@ -33,22 +31,6 @@ STORED = (
 
 _SHAPES = {"svg", "title", "desc", "g", "rect", "text", "tspan", "line", "polygon", "polyline"}
 _SHAPES |= {"circle", "ellipse", "path"}
-_DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
-
-
-def clean(words: str) -> str:
-    """Replace control characters, lone surrogates, and marks that change the writing direction.
-
-    Example:
-        >>> clean("a\\x1b[31mb\\u202ec\\ttab")
-        'a�[31mb�c\\ttab'
-    """
-    return "".join(
-        "�"
-        if (unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t") or ord(c) in _DIRECTIONS
-        else c
-        for c in words.replace("\r\n", "\n")
-    )
 
 
 def text(words: str, limit: int = 4000) -> str:
@@ -121,11 +103,7 @@ def safe_svg(svg: str) -> Markup:
 
 
 def render(template: str, **values) -> str:
-    """Fill a template of ``templates/``.
-
-    Raises:
-        jinja2.UndefinedError: the template uses a value that is not given.
-    """
+    """Fill a template of ``templates/``."""
     return _environment().get_template(template).render(signs=SIGNS, stored=STORED, **values)
 
 
@@ -133,12 +111,12 @@ def render(template: str, **values) -> str:
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates"), encoding="utf-8"),
-        autoescape=True,
+        autoescape=lambda name: not str(name).endswith(".txt"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = [text, number, count, safe_svg]
+    filters = [clean, text, number, count, safe_svg]
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["file_name"] = safe_name
     return environment
