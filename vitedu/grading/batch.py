@@ -50,6 +50,7 @@ SECRET = "secret.json"  # decides the sizes of this class's inputs; students may
 TABLES = "tables.json"  # what the tables hold: exercises, and the name of Canvas's column
 CLASS = "class.json"  # what comparing the whole class found out
 Files = dict[str, list[tuple[str, str]]]  # student -> (name, hash) of what was handed in
+UNREADABLE = "unreadable"  # in place of a hash
 AMBIGUOUS = "ambiguous"  # a flag, and a reason of ``grades.REASONS``
 STALE = "graded before the files, vitedu or the options changed; grade without --only, --exercises"
 
@@ -288,7 +289,8 @@ def _compare_files(files: Files, extractions: dict[str, Any]) -> Iterator[tuple[
     for student, extraction in extractions.items():
         if any(answer.runs for answer in extraction.answers.values()):
             for _, content in files[student]:
-                owners[content].add(student)
+                owners["" if content.startswith(UNREADABLE) else content].add(student)
+    owners.pop("", None)
     for students in filter(lambda students: len(students) > 1, owners.values()):
         for student in students:
             others = ", ".join(sorted(students - {student})[:PARTNERS])
@@ -433,7 +435,7 @@ def digest_files(submission: Submission) -> list[tuple[str, str]]:
                 total = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]
             pairs.append((path.name, total.hexdigest()))
         except (OSError, Unreadable) as error:
-            pairs.append((path.name, f"unreadable: {getattr(error, 'errno', error)}"))
+            pairs.append((path.name, f"{UNREADABLE}: {getattr(error, 'errno', error)}"))
     return pairs
 
 

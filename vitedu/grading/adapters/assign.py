@@ -58,11 +58,9 @@ def assign(
         rows.append(f"| {shelf_path(source.name)} | {numbers} | {sum(e.points for e in own)} |")
     numbers = " ".join(exercise.number for exercise in exercises)
     choice = "" if len(exercises) == len(EXERCISES) else f" --exercises {numbers}"
-    readme = out / "README.md"
-    readme.write_text(
-        read_template("assigned.md").format(table="\n".join(rows), choice=choice), encoding="utf-8"
-    )
-    return [*paths, readme]
+    text = read_template("assigned.md").format(table="\n".join(rows), choice=choice)
+    (out / "README.md").write_text(text, encoding="utf-8")
+    return [*paths, out / "README.md"]
 
 
 def assign_nbgrader(
@@ -90,9 +88,6 @@ def limit_notebook(notebook: NotebookNode, exercises: Sequence[Exercise]) -> Not
     that checks it goes.
     """
     result, chosen = _clear_outputs(notebook), {exercise.id for exercise in exercises}
-    own = [id for _, id in exercise_cells(result)]
-    if chosen >= set(own):
-        return result
     for index, id in reversed([each for each in exercise_cells(result) if each[1] not in chosen]):
         exercise, stub = BY_ID[id], result.cells[index]
         given = f"from {exercise.module} import {id}"

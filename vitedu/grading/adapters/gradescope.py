@@ -60,24 +60,19 @@ def write_autograder(
         "run_autograder": read_template("run_autograder.sh"),
         "requirements.txt": "\n".join(requirements()) + "\n",
     }
-    shipped = [
-        path
-        for kind in ("*.py", "*.toml", "box/*.txt", "templates/*")
-        for path in package.rglob(kind)
-    ]
-    for path in sorted(shipped):
+    kinds = ("*.py", "*.toml", "box/*.txt", "templates/*")
+    for path in sorted(path for kind in kinds for path in package.rglob(kind)):
         files[f"vitedu/{path.relative_to(package).as_posix()}"] = path.read_text(encoding="utf-8")
     # All submissions get the same input sizes; the values are drawn for each submission.
     total = hashlib.sha256("\0".join(files.values()).encode()).digest()
     sizes = 1 + int.from_bytes(total[:8], "big") % (SPLIT - 1)
     files[SETTINGS_FILE] = json.dumps({"exercises": ids, "sizes": sizes}) + "\n"
     out.parent.mkdir(parents=True, exist_ok=True)
-    with replace_file(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replace_file(out) as new, zipfile.ZipFile(new, "w") as archive:
         for name, text in files.items():
             entry = zipfile.ZipInfo(name)  # dated 1980, so that the same sources make the same zip
-            entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (0o755 if text.startswith("#!") else 0o644) << 16
-            archive.writestr(entry, text)
+            archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
     return out
 
 
@@ -114,9 +109,8 @@ def grade_container(root: Path) -> dict:
         + [f"{e.exercise}, {f.kind}: {f.message}" for e in grade.exercises for f in e.flags],
         "trouble": log,
     }
-    folder = root / "results"
-    folder.mkdir(exist_ok=True)
-    write_whole(folder / "results.json", json.dumps(results, indent=1).encode())
+    (root / "results").mkdir(exist_ok=True)
+    write_whole(root / "results" / "results.json", json.dumps(results, indent=1).encode())
     return results
 
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vitedu.exercises import EXERCISES, MORE
-from vitedu.grading.grades import Flag, Submission
+from vitedu.grading.grades import WORDS, Flag, Submission
 
 STUDENT_FROM = ("auto", "file", "folder", "moodle", "canvas")
 MAX_NOTEBOOKS = 40  # of one student; only the newest are taken
-MAX_DEPTH = 12  # nested folders
+MAX_DEPTH = 12  # nested folders; words.toml says it too
 
 _NOTEBOOKS = {exercise.chapter: exercise.notebook for exercise in EXERCISES}
 _WORD_START, _CHAPTER = r"(?:^|(?<=[\W_]))", f"({'|'.join(_NOTEBOOKS)})"
@@ -57,17 +57,6 @@ _IGNORED = re.compile(
     r"__macosx|__pycache__|thumbs\.db|desktop\.ini|timestamp\.txt|\._.*|\.ds_store|\.ipynb_checkpoints",
     re.I | re.S,
 )
-# kind of an entry that is no notebook, and of its flag -> what is said about it
-_UNUSABLE = {
-    "archive": "{} is an archive; unpack it and grade again",
-    "other_file": "{} is no notebook and bears no student's name",
-    "link": "{} is a symbolic link, which is not followed",
-    "special": "{} is no regular file",
-    "empty_folder": "the folder {} is empty",
-    "too_deep": f"{{}} lies more than {MAX_DEPTH} folders deep",
-    "closed": "{} cannot be read",
-    "hidden": "{} begins with a dot and is not looked at",
-}
 
 
 @dataclass(frozen=True)
@@ -84,7 +73,7 @@ class _Entry:
 
     parts: tuple[str, ...]  # its relative path
     path: Path
-    kind: str  # "notebook" or a key of ``_UNUSABLE``
+    kind: str  # "notebook", or that of its flag
     order: tuple = ()  # newer is larger
 
     @property
@@ -97,7 +86,7 @@ class _Entry:
 
     @property
     def flag(self) -> Flag:
-        return Flag(self.kind, _UNUSABLE[self.kind].format(self.label))
+        return Flag(self.kind, WORDS["flags"][self.kind]["says"].format(self.label))
 
 
 @dataclass(frozen=True)

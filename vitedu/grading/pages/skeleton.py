@@ -45,22 +45,12 @@ def text(words: str, limit: int = 4000) -> str:
 
 
 def number(points: float) -> str:
-    """Write 4.0 as 4 and 2.25 as 2.25.
-
-    Example:
-        >>> number(4.0), number(2.25), number(1 / 3)
-        ('4', '2.25', '0.33')
-    """
+    """Write 4.0 as 4, 2.25 as 2.25, and a third as 0.33."""
     return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
 def count(amount: float, singular: str, plural: str = "") -> str:
-    """Write an amount with its noun.
-
-    Example:
-        >>> count(1, "submission"), count(2.5, "point")
-        ('1 submission', '2.5 points')
-    """
+    """Write an amount with its noun, such as "1 submission" or "2.5 points"."""
     return f"{number(amount)} {singular if amount == 1 else plural or singular + 's'}"
 
 
