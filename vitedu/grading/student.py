@@ -44,7 +44,8 @@ MAX_FRAMES = 12  # frames of a traceback that the log keeps
 SOURCES = [
     *"checks/**/*.py checks/**/*.toml grading/box/*.* grading/intake/*.py".split(),
     *"grading/transport/*.py grading/judge.py grading/student.py grading/grades.py".split(),
-    *"grading/words.toml exercises.* words.py options.py fast.py".split(),  # the options of models in arguments
+    # with the options of models in arguments
+    *"grading/words.toml exercises.* words.py options.py fast.py".split(),
     *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),
 ]
 
