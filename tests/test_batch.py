@@ -1,7 +1,6 @@
 """A class is graded: each trouble stays with its submission, and a killed grader loses nothing."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -19,7 +18,7 @@ from vitedu.files import UNFINISHED
 from vitedu.grading import batch
 from vitedu.grading import student as grading
 from vitedu.grading.batch import Store, grade_class
-from vitedu.grading.grades import ExerciseGrade, Flag, not_gradable, safe_name
+from vitedu.grading.grades import Flag, safe_name
 
 CLASS = {
     "anna": {"patchify": "passed", "unpatchify": "failed"},
@@ -500,12 +499,6 @@ def test_the_grader_itself_is_small_and_needs_no_jupyter():
     assert float(megabytes) < 30 and heavy == []
 
 
-def test_default_jobs_are_the_cores_of_this_process_and_one_more():
-    """At least one core, and no more than the machine has."""
-    assert 1 <= batch.cores() <= (os.cpu_count() or 1)
-    assert batch.default_jobs() == batch.cores() + 1
-
-
 def test_versions_name_the_checkers_and_not_the_pages():
     """A changed checker grades anew; a changed page does not."""
     names = grading.versions()
@@ -516,9 +509,3 @@ def test_versions_name_the_checkers_and_not_the_pages():
     assert all(any(package.glob(pattern)) for pattern in grading.SOURCES)
     assert {"checks/patches/patchify.py", "patches.py", "grading/box/worker.py"} <= files
     assert not {"grading/pages/feedback.py", "grading/batch.py", "bench/grade.py"} & files
-
-
-def test_not_gradable_has_no_points():
-    """The states of the grader's own making keep the rule."""
-    grade = not_gradable(in_file("01_patches")[0], "no_cell")
-    assert isinstance(grade, ExerciseGrade) and grade.points is None and grade.max_points == 6

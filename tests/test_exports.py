@@ -42,20 +42,9 @@ def rows(text):
     return list(csv.reader(io.StringIO(text.removeprefix(MARK), newline="")))
 
 
-FORMULAS = [
-    "=1+1",
-    "+1",
-    "-1",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "\n=1",
-    " =1",
-    "|cmd",
-    "＝1",
-    "\u202e=1",
-]
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "|cmd", "＝1"]
 FORMULAS += ["=cmd|' /C calc'!A0", '=HYPERLINK("http://x")', "\x00=1", "\ufeff=1"]
+FORMULAS.append("\u202e=1")
 
 
 @pytest.mark.parametrize("words", FORMULAS, ids=ascii)

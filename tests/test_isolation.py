@@ -518,19 +518,19 @@ def test_end_of_a_worker_has_a_reason(worker, code, reason, detail):
 @pytest.mark.parametrize(
     ("ended", "reason"),
     [
-        ({"ended": -9, "cpu": 0.1}, "crashed"),
-        ({"ended": -9, "cpu": 1.9}, "timeout"),
-        ({"ended": -24, "cpu": 1.0}, "timeout"),
-        ({"ended": -11, "cpu": 0.1}, "crashed"),
-        ({"ended": -40, "cpu": 0.1}, "crashed"),
-        ({"ended": 86, "cpu": 0.1}, "memory"),
-        ({"ended": 0, "cpu": 0.1}, "crashed"),
-        (None, "grader"),
+        ({"ended": -9, "used": 0.1}, "crashed"),
+        ({"ended": -9, "used": 1.9}, "timeout"),
+        ({"ended": -24, "used": 1.0}, "timeout"),
+        ({"ended": -11, "used": 0.1}, "crashed"),
+        ({"ended": -40, "used": 0.1}, "crashed"),
+        ({"ended": 86, "used": 0.1}, "memory"),
+        ({"ended": 0, "used": 0.1}, "crashed"),
+        ({}, "grader"),
     ],
 )
 def test_end_is_told_from_evidence(monkeypatch, worker, ended, reason):
     """SIGKILL alone says nothing: the clock decides."""
-    monkeypatch.setattr(worker, "_end", ended)
+    monkeypatch.setattr(worker, "_told", ended)
     assert worker._explain_end().reason == reason
     monkeypatch.undo()
 
