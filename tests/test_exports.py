@@ -79,12 +79,7 @@ def test_students_and_details_are_safe_in_every_table():
         flags=[Flag(bad, bad)],
     )
     platforms = canvas_csv([grade], TWO[:1], bad), moodle_csv([grade], TWO[:1])
-    for text in (
-        grades_csv([grade]),
-        totals_csv([grade], 1),
-        open_csv([grade]),
-        *platforms,
-    ):
+    for text in (grades_csv([grade]), totals_csv([grade], 1), open_csv([grade]), *platforms):
         cells = [each for row in rows(text) for each in row]
         assert any("HYPERLINK" in each for each in cells)
         assert not any(each.startswith(tuple("=+-@")) for each in cells)

@@ -25,10 +25,7 @@ from vitedu.grading.grades import REASONS
 
 SMALL = Limits(memory_mb=256, cpu_seconds=1, reply_mb=1, output_kb=4, threads=16)
 LINUX = sys.platform == "linux"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not LINUX, reason="the box is Linux's"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not LINUX, reason="the box is Linux's")]
 
 
 @pytest.fixture(scope="module")

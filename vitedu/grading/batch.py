@@ -139,19 +139,11 @@ def grade_class(
         graded = {submission.student for submission, _ in todo}
         ids = {exercise.id for exercise in in_tables}
         students, num_pending = _find_graded(store, digests, graded, ids, flags)
-        others = counts.keys() - {exercise.stem for exercise in in_tables}
-        outcome = Outcome(
-            students,
-            len(graded),
-            len(set(students) - graded),
-            num_pending,
-            box.level if box else "",
-            time.monotonic() - start,
-            flags,
-            list(intake.problems),
-            {name: counts[name] for name in sorted(others)},
-            in_tables,
-        )
+        numbers = len(graded), len(set(students) - graded), num_pending
+        level, seconds = box.level if box else "", time.monotonic() - start
+        others = sorted(counts.keys() - {exercise.stem for exercise in in_tables})
+        rest = list(intake.problems), {name: counts[name] for name in others}, in_tables
+        outcome = Outcome(students, *numbers, level, seconds, flags, *rest)
         store.write_json(TABLES, store.load_json(TABLES) | {"exercises": sorted(ids)})
         if on_finish:
             on_finish(store, outcome)

@@ -12,7 +12,7 @@ import platform
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,36 +97,24 @@ def grade_submission(
     with SharedBox(box) as own_box:
         for exercise in exercises:
             reason, detail = problems.get(exercise.id, missing)
+            grade: ExerciseGrade | None = None
             if exercise.id in answers and time.monotonic() - start > MAX_SECONDS:
                 reason = "timeout"
                 detail = f"the answers before it took more than {MAX_SECONDS:g} s together"
             elif exercise.id in answers:
-                grade, how = None, {"passed": frozenset(passed), "runs": runs, "polish": polish}
+                how = {"passed": frozenset(passed), "runs": runs, "polish": polish}
                 with catch_faults(log, submission.student, exercise.id) as fault:
                     grade = parts.grade(answers[exercise.id], seed, own_box, **how)
                 reason, detail = "grader", "".join(fault)
-                if grade is not None:
-                    grades.append(grade)
-                    passed |= {exercise.id} if grade.state == PASSED else set()
-                    if grade.reason == "grader":  # ``Parts.grade`` reported a fault of its own
-                        log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
-                    continue
-            if reason == NOT_HANDED_IN:
-                grades.append(not_handed_in(exercise, detail))
-            else:
-                grades.append(not_gradable(exercise, reason, detail))
-    return SubmissionGrade(
-        submission.student,
-        [path.name for path in submission.files],
-        "",
-        seed,
-        box.level,
-        grades,
-        flags,
-        dict(submission.identity),
-        versions(),
-        round(time.monotonic() - start, 3),
-    )
+                if grade and grade.reason == "grader":  # it reported a fault of its own
+                    log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
+            elif reason == NOT_HANDED_IN:
+                grade = not_handed_in(exercise, detail)
+            grades.append(grade or not_gradable(exercise, reason, detail))
+            passed |= {exercise.id} if grades[-1].state == PASSED else set()
+    files, identity = [path.name for path in submission.files], dict(submission.identity)
+    whole = SubmissionGrade(submission.student, files, "", seed, box.level, grades, flags, identity)
+    return replace(whole, versions=versions(), seconds=round(time.monotonic() - start, 3))
 
 
 @contextlib.contextmanager

@@ -19,13 +19,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course.notebooks import (
-    exercise_cells,
-    find_notebooks,
-    read,
-    refuse_sources,
-    shelf_path,
-)
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read, refuse_sources, shelf_path
 from vitedu.course.parsing import parse
 from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID, EXERCISES, Exercise

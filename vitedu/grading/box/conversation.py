@@ -90,18 +90,14 @@ class Worker:
         self.cpu = self._told["cpu"]
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
-        """Send one frame and wait for the reply.
+        """Send one frame and return the reply, both with their prefix.
 
         Args:
-            frame: the request, with its prefix.
+            frame: the request.
             seconds: wall-clock limit for both directions together.
 
-        Returns:
-            The reply, with its prefix.
-
         Raises:
-            WorkerTrouble: there is none. The worker is killed, and every later call raises the
-                same.
+            WorkerTrouble: there is none. The worker is killed, and later calls raise the same.
         """
         if self._trouble:
             raise self._trouble

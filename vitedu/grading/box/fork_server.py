@@ -176,9 +176,6 @@ class ForkServer:
                 return
 
 
-# --- communication with the parent ----------------------------------------------------------------
-
-
 def send(connection: socket.socket, message: dict) -> None:
     """Send one line; do nothing if the parent has gone."""
     with contextlib.suppress(OSError):

@@ -139,8 +139,6 @@ class Box:
             self._launcher.shutdown()
             self._folder.cleanup()
 
-    # --- the fork server ------------------------------------------------------------------------
-
     def _launch(self) -> None:
         self._stop()
         control, child_end = socket.socketpair()
@@ -178,8 +176,6 @@ class Box:
                 self._process.kill()
                 self._process.wait()
             self._process = None
-
-    # --- workers --------------------------------------------------------------------------------
 
     def _fork_worker(self, task: str) -> Worker:
         """Have a worker forked and connect it to new pipes."""

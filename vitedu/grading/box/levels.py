@@ -104,12 +104,7 @@ def measure_isolation(
 def probe_targets(needed: list[str], decoy: str, memory_mb: int) -> Iterator[dict]:
     """Make files, a port and a socket that only the grader should be able to reach.
 
-    Args:
-        needed, decoy: see ``measure_isolation``.
-        memory_mb: that the canary may have.
-
-    Yields:
-        The plan of the canary: what to try to reach, and how much.
+    Yields the plan of the canary, which may have ``memory_mb``: what to try, and how much.
     """
     with ExitStack() as stack:
         folders = []

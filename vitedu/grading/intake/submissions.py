@@ -116,15 +116,10 @@ def find_submissions(folder: Path, student_from: str = "auto") -> Intake:
     Returns:
         Submissions and problems. Files are oldest first. A student without usable files has flags
         that say why.
-
-    Raises:
-        ValueError: the rule is unknown.
-        OSError: there is no such folder.
     """
     if student_from not in STUDENT_FROM:
-        raise ValueError(
-            f"student_from must be one of {', '.join(STUDENT_FROM)} (got {student_from!r})."
-        )
+        known = ", ".join(STUDENT_FROM)
+        raise ValueError(f"student_from must be one of {known} (got {student_from!r}).")
     root, problems = _enter_nbgrader(Path(folder))
     entries = list(_walk(root))
     layout = _Layout(entries, student_from, root.resolve().name)

@@ -139,9 +139,6 @@ def _write_names(exercises: list[str], n: int) -> str:
     return f"all {n} exercises" if len(exercises) == n > 2 else ", ".join(exercises)
 
 
-# --- the page ------------------------------------------------------------------------------------
-
-
 def report_page(summary: Summary) -> str:
     """Write the page of a class."""
     notebooks = groupby(summary.exercises, key=attrgetter("notebook"))

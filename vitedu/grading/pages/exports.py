@@ -51,9 +51,6 @@ def write_table(names: str | Sequence[str], rows: Iterable[Sequence], *, mark: b
     return (MARK if mark else "") + buffer.getvalue()
 
 
-# --- for people ----------------------------------------------------------------------------------
-
-
 def grades_csv(grades: Iterable[Grade]) -> str:
     """Write a row for each student and exercise."""
     names = "student exercise points max_points state reason attempted misconceptions flags detail "
@@ -113,9 +110,6 @@ def open_csv(grades: Iterable[Grade]) -> str:
 def list_kinds(flags: Iterable[Flag]) -> str:
     """Name the kinds of flags, each once."""
     return " ".join(dict.fromkeys(flag.kind for flag in flags))
-
-
-# --- for learning platforms ----------------------------------------------------------------------
 
 
 def canvas_csv(grades: Iterable[Grade], exercises: Sequence[Exercise], assignment: str = "") -> str:

@@ -13,21 +13,10 @@ from xml.etree import ElementTree
 import jinja2
 from markupsafe import Markup
 
-from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade, clean, safe_name
+from vitedu.grading.grades import FAILED, WORDS, ExerciseGrade, clean, safe_name
 
 # state -> (sign, word); the sign says the same as the colour
-SIGNS = {
-    PASSED: ("✓", "passed"),
-    "partly": ("◐", "partly right"),
-    FAILED: ("✗", "not right yet"),
-    "untouched": ("○", "left as it was"),
-    NOT_GRADABLE: ("?", "could not be graded"),
-}
-
-STORED = (
-    "Names, points, answers that did not pass and what was said about them are stored in this "
-    "folder of grades and nowhere else; delete the folder to forget them."
-)
+SIGNS = {state: tuple(pair) for state, pair in WORDS["signs"].items()}
 
 _SHAPES = {"svg", "title", "desc", "g", "rect", "text", "tspan", "line", "polygon", "polyline"}
 _SHAPES |= {"circle", "ellipse", "path"}
@@ -94,7 +83,9 @@ def safe_svg(svg: str) -> Markup:
 
 def render(template: str, **values) -> str:
     """Fill a template of ``templates/``."""
-    return _environment().get_template(template).render(signs=SIGNS, stored=STORED, **values)
+    return (
+        _environment().get_template(template).render(signs=SIGNS, stored=WORDS["stored"], **values)
+    )
 
 
 @functools.cache

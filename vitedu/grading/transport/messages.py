@@ -44,9 +44,6 @@ _DEFAULTS = vars(Case(""))
 _NOT_SENT = {"snapshots", "is_read"}  # of an observation; only the judge reads draws
 
 
-# --- cases --------------------------------------------------------------------------------------
-
-
 def write_case(case: Case, name: str) -> dict:
     """Write what an answer may know about a case, under a name that tells nothing.
 
@@ -107,9 +104,6 @@ def read_value(data: Any) -> Any:
     return tuple(items) if tag == "tuple" else items
 
 
-# --- answers and values ------------------------------------------------------------------------
-
-
 def write_plain(plain: PlainValue) -> dict:
     """Write a value; one that no frame can carry becomes unknown."""
     try:
@@ -145,9 +139,6 @@ class LoadResult:
     printed: str = ""
 
 
-# --- observations -------------------------------------------------------------------------------
-
-
 def write_observation(seen: Observation) -> dict:
     """Write an observation; of a tensor that is too large or has a rare dtype, only its type."""
     types, bytes_left = dict(seen.types), MAX_TOTAL
@@ -168,9 +159,6 @@ def write_observation(seen: Observation) -> dict:
 def read_observations(data: Any, limit: int) -> list[Observation]:
     """Read the observations of one reply, at least one and at most ``limit``."""
     return [read_fields(Observation, item) for item in _items(data, limit, least=1)]
-
-
-# --- fields -------------------------------------------------------------------------------------
 
 
 def write_fields(value: Any) -> Any:

@@ -42,17 +42,12 @@ class WireError(ValueError):
     """Bytes or data that do not follow the format."""
 
 
-# --- frames -------------------------------------------------------------------------------------
-
-
 def pack(data: Any) -> bytes:
     """Make a frame, with its prefix.
 
     Args:
-        data: None, booleans, finite numbers, strings, dense tensors on the CPU, lists and dicts.
-
-    Raises:
-        WireError: a frame cannot carry it.
+        data: None, booleans, finite numbers, strings, dense tensors on the CPU, lists and dicts;
+            for anything else it raises ``WireError``.
     """
     chunks: list[bytes] = []
 
@@ -82,14 +77,11 @@ def length_of(prefix: bytes) -> int:
 
 
 def unpack(frame: bytes, *, is_trusted: bool = False) -> Any:
-    """Read a frame, with its prefix.
+    """Read JSON data with finite numbers, and tensors with their own memory.
 
     Args:
-        frame: all of its bytes.
+        frame: all of its bytes, with its prefix.
         is_trusted: whether the text and the number of tensors may have any size.
-
-    Returns:
-        JSON data with finite numbers, and tensors with their own memory.
 
     Raises:
         WireError: anything is wrong with the frame.
@@ -165,9 +157,6 @@ def _parse(text: bytes, read_dict: Callable[[dict], Any]) -> Any:
         if not layer:
             return data
     raise WireError(f"values may be nested {MAX_DEPTH} deep.")
-
-
-# --- texts --------------------------------------------------------------------------------------
 
 
 def clean(text: Any, limit: int) -> str:
