@@ -45,7 +45,6 @@ def read_points(
 
     Raises:
         ValueError: a row has an unknown student or exercise, or impossible points.
-        OSError: the file cannot be read.
     """
     text = Path(path).read_text(encoding="utf-8-sig")
     separator = ";" if text.partition("\n")[0].count(";") > 1 else ","
