@@ -648,7 +648,7 @@ def test_nothing_survives_a_grader_that_is_killed():
 
 
 def test_box_without_forks_works_and_ends(monkeypatch):
-    """Where each worker is a fresh Python, as on macOS; its workers end with it."""
+    """Where each worker loads torch itself, as on macOS; its workers end with it."""
     prepare = isolation.plan_launch
 
     def prepared(*arguments):

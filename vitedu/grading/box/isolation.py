@@ -193,7 +193,7 @@ class Box:
                 finally:
                     for fd in child_fds:
                         os.close(fd)
-                # without preloading, the worker is a new Python that has to load torch first
+                # without preloading, the worker has to load torch first
                 worker.wait_for_start(START_SECONDS if setup["forks"] else LOAD_SECONDS)
             except (OSError, WorkerTrouble) as error:
                 worker.close()
