@@ -17,7 +17,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -126,7 +126,7 @@ def find_submissions(folder: Path, student_from: str = "auto") -> Intake:
     owners = [(entry, layout.find_owner(entry)) for entry in entries]
     owned = [(entry, owner) for entry, owner in owners if owner]
     problems += [entry.flag for entry, owner in owners if not owner]
-    return Intake(_mark_namesakes(_group_by_student(owned)), problems)
+    return Intake(_group_by_student(owned), problems)
 
 
 def read_folder(folder: Path, student: str, identity: dict[str, str] | None = None) -> Submission:
@@ -255,11 +255,13 @@ def _find_canvas_owner(name: str) -> _Owner | None:
     return _Owner(("canvas", number), label, identity, bool(match["late"] or match["late2"]))
 
 
-def _group_by_student(owned: _Owned) -> list[tuple[Submission, str]]:
-    """Make a submission of the entries of each student, with the layout that named the student.
+def _group_by_student(owned: _Owned) -> list[Submission]:
+    """Make a submission of the entries of each student, sorted by name.
 
     Moodle gives a student another number in each assignment, and a Mac writes a name in another
-    way. One name with two marks is therefore one student, unless both marks are in one folder.
+    way. One name with two marks is therefore one student, unless both marks are in one folder. Then
+    the number, or the layout, becomes a part of the name. Two folders of one name stay namesakes,
+    which ``batch`` leaves to a person.
     """
     marks: dict[tuple, set[tuple]] = defaultdict(set)
     for _, owner in owned:
@@ -268,25 +270,18 @@ def _group_by_student(owned: _Owned) -> list[tuple[Submission, str]]:
     groups: dict[tuple, _Owned] = defaultdict(list)
     for entry, owner in owned:
         groups[owner.key, owner.mark if owner.key in namesakes else ""].append((entry, owner))
-    return [(_build_submission(own, own[0][1]), key[0]) for (key, _), own in groups.items()]
-
-
-def _mark_namesakes(submissions: list[tuple[Submission, str]]) -> list[Submission]:
-    """Add the number, or the layout, to a name that several students have.
-
-    Two folders of one name stay namesakes, which ``batch`` leaves to a person.
-    """
-    rules: dict[str, list[str]] = defaultdict(list)
-    for submission, rule in submissions:
-        rules[submission.student].append(rule)
-    marked = []
-    for submission, rule in submissions:
-        others, identity = rules[submission.student], submission.identity
+    rules = Counter((own[0][1].name, rule) for ((rule, _), _), own in groups.items())
+    names = Counter(own[0][1].name for own in groups.values())
+    submissions = []
+    for ((rule, _), _), own in groups.items():
+        submission = _build_submission(own, own[0][1])
+        name, identity = submission.student, submission.identity
         mark = identity.get("moodle_id") or identity.get("canvas_id")
-        if len(others) > 1 and (mark := mark or (rule if others.count(rule) == 1 else "")):
-            submission = replace(submission, student=f"{submission.student} ({mark})")
-        marked.append(submission)
-    return sorted(marked, key=lambda submission: submission.student)
+        mark = mark or (rule if rules[name, rule] == 1 else "")
+        if names[name] > 1 and mark:
+            submission = replace(submission, student=f"{name} ({mark})")
+        submissions.append(submission)
+    return sorted(submissions, key=lambda submission: submission.student)
 
 
 # --- one student ---------------------------------------------------------------------------------
