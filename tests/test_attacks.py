@@ -21,7 +21,7 @@ import pytest
 from attacks import EMPTY, RIGHT, VALUE, ZEROS, Attack, editors, files, table
 
 from vitedu.exercises import find
-from vitedu.grading.store import safe_name
+from vitedu.grading.grades import safe_name
 
 GRADED = (
     "softmax split_heads MultiHeadAttention gelu layer_norm cross_entropy evaluate "

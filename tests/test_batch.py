@@ -1,25 +1,24 @@
 """A class is graded: each trouble stays with its submission, and a killed grader loses nothing."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_class import FakeBox, exercise_grade, hand_in, judge, made_parts
+from made_class import FakeBox, exercise_grade, extract, hand_in, judge, made_parts
 
 from vitedu.exercises import in_file
 from vitedu.files import UNFINISHED
-from vitedu.grading import batch, fingerprint
-from vitedu.grading.batch import grade_class
-from vitedu.grading.grades import ExerciseGrade
-from vitedu.grading.store import Store, safe_name
-from vitedu.grading.student import not_gradable
+from vitedu.grading import batch
+from vitedu.grading import student as grading
+from vitedu.grading.batch import Store, grade_class
+from vitedu.grading.grades import Flag, safe_name
 
 CLASS = {
     "anna": {"patchify": "passed", "unpatchify": "failed"},
@@ -135,7 +134,7 @@ def test_a_change_is_graded_anew(what, folder, out, monkeypatch):
     if what == "file":
         hand_in(folder, anna={"patchify": "failed"})
     elif what == "versions":
-        monkeypatch.setattr(fingerprint, "versions", lambda: {"vitedu": "9"})
+        monkeypatch.setattr(batch, "versions", lambda: {"vitedu": "9"})
     again = grade_class(folder, out, parts=made_parts(), **choices | CHANGES[what][0])
     assert again.num_new == expected
 
@@ -157,9 +156,9 @@ def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
     """Two students differ; a replay gives every exercise the recorded seed."""
     seeds = []
 
-    def keep(answer, seed, box, *, runs, passed):
+    def keep(answer, seed, box, **settings):
         seeds.append(seed)
-        return judge(answer, seed, box, runs=runs, passed=passed)
+        return judge(answer, seed, box, **settings)
 
     grade_class(folder, out, exercises=TWO, parts=made_parts())
     with Store(out) as store:
@@ -194,7 +193,7 @@ def test_jobs_are_at_work_together_and_no_more_of_them(tmp_path, out):
     folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(12)})
     barrier, box = threading.Barrier(4, timeout=10), FakeBox()
 
-    def together(answer, seed, shared_box, *, runs, passed):
+    def together(answer, seed, shared_box, **settings):
         with box.lock:
             box.inside += 1
             box.most = max(box.most, box.inside)
@@ -310,6 +309,25 @@ def test_class_is_compared_and_a_fault_of_that_costs_nothing(tmp_path, out):
     assert "too deep" in (other / "grader.log").read_text()
 
 
+def test_equal_files_of_two_students_are_flagged(tmp_path, out):
+    """Where an answer in them is somebody's own: stubs and the references are alike anyway."""
+    own = {"patchify": "passed", "unpatchify": "failed"}
+    folder = hand_in(tmp_path / "in", anna=own, bob=own, cleo={"patchify": "passed"})
+
+    def with_runs(submission):
+        found = extract(submission)
+        for id, answer in found.answers.items():
+            found.answers[id] = replace(answer, runs=(1, 2))
+        return found
+
+    parts = made_parts(extract=with_runs, compare=lambda answers: {})
+    flags = grade_class(folder, out, parts=parts).class_flags
+    assert flags["bob"] == [Flag("similar", "handed in the same file as anna")]
+    assert set(flags) == {"anna", "bob"}
+    parts = made_parts(compare=lambda answers: {})
+    assert grade_class(folder, out / "stubs", parts=parts).class_flags == {}
+
+
 def test_grade_that_is_no_json_is_the_graders_fault(tmp_path, out):
     """Not-a-number points are written as "grader", not as a file that nobody can read."""
     folder = hand_in(tmp_path / "in", anna={"patchify": 'failed {"points": NaN}'})
@@ -371,17 +389,17 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from made_class import judge, made_parts
-from vitedu.grading import batch, fingerprint, student
+from vitedu.grading import batch
+from vitedu.grading import student as grading
 from vitedu.grading.pages.publish import main_grade
-# so that torch need not be loaded
-fingerprint.versions = student.versions = lambda: {{"vitedu": "test"}}
+batch.versions = grading.versions = lambda: {{"vitedu": "test"}}
 # a clock that jumps by a day, back and forth
 jumps, clock = [0, 86400, -86400], time.time
 time.time = lambda: clock() + jumps[0]
-def slow(answer, seed, box, *, runs, passed):
+def slow(answer, seed, box, **settings):
     time.sleep(0.002)
     jumps.append(jumps.pop(0))
-    return judge(answer, seed, box, runs=runs, passed=passed)
+    return judge(answer, seed, box, **settings)
 words = {{"exercises": ("patchify", "unpatchify"), "jobs": 3, "parts": made_parts(grade=slow)}}
 main_grade(Path(sys.argv[1]), Path(sys.argv[2]), formats=("canvas",), seed=7, **words)
 """
@@ -427,7 +445,7 @@ def test_a_large_class_does_not_fill_the_memory(tmp_path, out):
     folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(50)})
     picture = "x" * 1_600_000
 
-    def large(answer, seed, box, *, runs, passed):
+    def large(answer, seed, box, **settings):
         return exercise_grade(answer.exercise, picture=picture + str(seed))
 
     def most():
@@ -458,10 +476,10 @@ before = private()
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
 from vitedu.exercises import EXERCISES
-from vitedu.grading import student
+from vitedu.grading import student as grading
 from vitedu.grading.adapters import gradescope
 from vitedu.grading.pages import publish
-student.real_parts()
+grading.Parts()
 for exercise in EXERCISES:
     find_checker(exercise.id)
 report = judge_answer(find_checker("softmax"), lambda x, dim=-1: x * 0.5, 1)
@@ -481,25 +499,13 @@ def test_the_grader_itself_is_small_and_needs_no_jupyter():
     assert float(megabytes) < 30 and heavy == []
 
 
-def test_default_jobs_are_the_cores_of_this_process_and_one_more():
-    """At least one core, and no more than the machine has."""
-    assert 1 <= batch.cores() <= (os.cpu_count() or 1)
-    assert batch.default_jobs() == batch.cores() + 1
-
-
 def test_versions_name_the_checkers_and_not_the_pages():
     """A changed checker grades anew; a changed page does not."""
-    names = fingerprint.versions()
+    names = grading.versions()
     assert set(names) == {"vitedu", "checkers", "torch", "python"}
     package = Path(batch.__file__).parents[1]
-    paths = [path for pattern in fingerprint.SOURCES for path in package.glob(pattern)]
+    paths = [path for pattern in grading.SOURCES for path in package.glob(pattern)]
     files = {str(path.relative_to(package)) for path in paths}
-    assert all(any(package.glob(pattern)) for pattern in fingerprint.SOURCES)
+    assert all(any(package.glob(pattern)) for pattern in grading.SOURCES)
     assert {"checks/patches/patchify.py", "patches.py", "grading/box/worker.py"} <= files
     assert not {"grading/pages/feedback.py", "grading/batch.py", "bench/grade.py"} & files
-
-
-def test_not_gradable_has_no_points():
-    """The states of the grader's own making keep the rule."""
-    grade = not_gradable(in_file("01_patches")[0], "no_cell")
-    assert isinstance(grade, ExerciseGrade) and grade.points is None and grade.max_points == 6

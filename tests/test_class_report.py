@@ -9,7 +9,7 @@ from test_feedback import HOSTILE, Tags, assert_harmless, everything
 
 from vitedu.checks.checker import find_checker
 from vitedu.exercises import EXERCISES, find, in_notebook
-from vitedu.grading.grades import Flag
+from vitedu.grading.grades import Flag, safe_name
 from vitedu.grading.pages import class_report
 from vitedu.grading.pages.class_report import (
     HARMLESS_FLAGS,
@@ -19,7 +19,6 @@ from vitedu.grading.pages.class_report import (
     summarise,
 )
 from vitedu.grading.pages.feedback import STUDENT_FLAGS
-from vitedu.grading.store import safe_name
 
 TWO = [find("patchify"), find("unpatchify")]
 

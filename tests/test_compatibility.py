@@ -35,10 +35,10 @@ from vitedu.course.workspace import lay_notebooks
 from vitedu.exporting.importing import is_reference, load_file
 from vitedu.exporting.parts import PARTS
 from vitedu.fitting.saved_run import load_run
-from vitedu.grading.decisions import FILE, OVERRIDES, apply, read_points
+from vitedu.grading.batch import Store
 from vitedu.grading.grades import Submission
 from vitedu.grading.intake.extraction import extract
-from vitedu.grading.store import Store
+from vitedu.grading.pages.decisions import FILE, OVERRIDES, apply, read_points
 
 HERE = Path(__file__).parent
 FIRST, SECOND = HERE / "stored_by_0.1", HERE / "stored_by_0.2"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from made_class import exercise_grade, submission_grade
 
-from vitedu.grading.decisions import apply, read_points
+from vitedu.grading.pages.decisions import apply, read_points
 from vitedu.grading.pages.exports import open_csv
 from vitedu.grading.pages.feedback import feedback_page
 

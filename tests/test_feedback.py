@@ -8,10 +8,9 @@ import pytest
 from made_class import SVG, exercise_grade, submission_grade
 
 from vitedu.exercises import EXERCISES, find
-from vitedu.grading.grades import REASONS, Flag
+from vitedu.grading.grades import REASONS, Flag, not_handed_in
 from vitedu.grading.pages.feedback import ADVICE, feedback_page
 from vitedu.grading.pages.skeleton import clean, grade_kind, render, safe_svg, text
-from vitedu.grading.student import not_handed_in
 
 HOSTILE = "</title></style><script>alert(1)</script><img src=http://x onerror=alert(1)>"
 HOSTILE += "\u202e\x1b[2J&amp;"

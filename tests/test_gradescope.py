@@ -112,7 +112,7 @@ def test_results_are_written_even_where_nothing_can_be_graded(tmp_path, monkeypa
         def open_box(**_):
             raise ValueError("no isolation on this machine; use Linux.")
 
-    monkeypatch.setattr(gradescope, "real_parts", Parts)
+    monkeypatch.setattr(gradescope, "Parts", Parts)
     results = grade_container(root)
     assert results == json.loads((root / "results" / "results.json").read_text())
     assert results["output"].startswith("Nothing could be graded by machine")

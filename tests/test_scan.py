@@ -69,6 +69,12 @@ os._exit(0)
 sys.settrace(abs)
 getattr(abs, '__globals__')
 sys.meta_path.clear()
+os.environ.get('HOME')
+os.getenv('LD_PRELOAD')
+import mmap
+from socket import create_connection
+from torch.utils import cpp_extension
+torch.ops.load_library('a.so')
 """.strip().splitlines()
 
 

@@ -27,10 +27,7 @@ def verdict(machine, number, arguments=(), mark=None):
         elif operation == seccomp.AND:
             register &= operand
         else:
-            tests = {
-                seccomp.EQUAL: register == operand,
-                seccomp.ABOVE: register > operand,
-            }
+            tests = {seccomp.EQUAL: register == operand, seccomp.ABOVE: register > operand}
             i += if_true if tests[operation] else if_false
 
 

@@ -12,7 +12,7 @@ from vitedu.grading import judge, student
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import Submission
 from vitedu.grading.intake.extraction import Extraction
-from vitedu.grading.student import grade_submission, real_parts
+from vitedu.grading.student import Parts, grade_submission
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ def graded(box, sources):
     counting = Counting(box)
     submission = Submission("ann", (Path("work.ipynb"),))
     asked, read = [find(id) for id in sources], Extraction(answers)
-    result = grade_submission(submission, asked, real_parts(), counting, seed=11, extraction=read)
+    result = grade_submission(submission, asked, Parts(), counting, seed=11, extraction=read)
     return {grade.exercise: grade for grade in result.exercises}, counting.started
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import vitedu
-from vitedu.grading import fingerprint
+from vitedu.grading import student
 from vitedu.grading.adapters.gradescope import write_autograder
 from vitedu.grading.box.package_view import base_files
 
@@ -40,16 +40,16 @@ def test_changed_words_or_points_grade_anew(copy, monkeypatch):
     """The hash of what judges covers each file of words."""
 
     def checkers():
-        fingerprint.versions.cache_clear()
-        return fingerprint.versions()["checkers"]
+        student.versions.cache_clear()
+        return student.versions()["checkers"]
 
-    monkeypatch.setattr(fingerprint, "__file__", str(copy / "grading" / "fingerprint.py"))
+    monkeypatch.setattr(student, "__file__", str(copy / "grading" / "student.py"))
     hashes = [checkers()]
     assert checkers() == hashes[0]
     for name in CHANGES:
         change(copy, name)
         hashes.append(checkers())
-    fingerprint.versions.cache_clear()
+    student.versions.cache_clear()
     assert len(set(hashes)) == 1 + len(CHANGES)
 
 

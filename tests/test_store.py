@@ -12,30 +12,14 @@ from made_class import exercise_grade, submission_grade
 
 from vitedu import files
 from vitedu.files import UNFINISHED
-from vitedu.grading.store import Store, safe_name
+from vitedu.grading.batch import Store
+from vitedu.grading.grades import safe_name
 
-NASTY = {
-    "path": "../../etc/passwd",
-    "absolute": "/etc/passwd",
-    "backslash": "..\\..\\windows",
-    "reserved": "CON",
-    "reserved-with-ending": "aux.txt",
-    "dots": "..",
-    "empty": "",
-    "blank": "   ",
-    "long": "x" * 5000,
-    "chinese": "李雷",
-    "half a character": "a\udcff",
-    "null": "a\0b",
-    "newline": "a\nb",
-    "option": "-rf",
-    "hidden": ".ssh",
-    "stars": '*?<>|:"',
-    "drive": "C:",
-}
+NASTY = ["../../etc/passwd", "/etc/passwd", "..\\..\\windows", "CON", "aux.txt", "..", "", "   "]
+NASTY += ["x" * 5000, "李雷", "a\udcff", "a\0b", "a\nb", "-rf", ".ssh", '*?<>|:"', "C:"]
 
 
-@pytest.mark.parametrize("student", NASTY.values(), ids=NASTY)
+@pytest.mark.parametrize("student", NASTY, ids=lambda student: ascii(student)[:20])
 def test_names_are_plain_and_inside(student, tmp_path):
     """Letters, digits and hyphens alone, short, and the file lies in its folder."""
     name = safe_name(student)
@@ -49,7 +33,7 @@ def test_names_are_plain_and_inside(student, tmp_path):
 
 def test_names_differ_where_students_do():
     """Also where only letter case, accents or signs differ."""
-    students = ["Anna", "anna", "ANNA", "Änna", "an-na", "an na", "Anna ", *NASTY.values()]
+    students = ["Anna", "anna", "ANNA", "Änna", "an-na", "an na", "Anna ", *NASTY]
     assert len({safe_name(student) for student in students}) == len(students)
 
 
@@ -156,7 +140,7 @@ def test_a_damaged_file_is_kept_beside_the_new_one(tmp_path):
 
 def test_two_graders_do_not_share_a_folder(tmp_path):
     """The second says so; once the first has ended, however it ended, the folder is free."""
-    code = "import sys, time; from pathlib import Path; from vitedu.grading.store import Store\n"
+    code = "import sys, time; from pathlib import Path; from vitedu.grading.batch import Store\n"
     code += "with Store(Path(sys.argv[1])):\n    print('in', flush=True); time.sleep(60)"
     words = [sys.executable, "-c", code, str(tmp_path)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as other:

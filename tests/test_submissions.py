@@ -153,6 +153,18 @@ def test_what_can_not_be_used_is_told_and_not_opened(tmp_path):
     assert "roster.csv" in problem.message
 
 
+def test_what_begins_with_a_dot_is_named_and_not_opened(tmp_path):
+    """A file, a folder with files, and one that belongs to nobody; not what systems write."""
+    put(tmp_path, "anna/01_patches.ipynb", "anna/.mine.ipynb", "anna/.git/x.ipynb", ".b.ipynb")
+    put(tmp_path, "anna/.DS_Store", "anna/._01_patches.ipynb")
+    (anna,) = find_submissions(tmp_path).submissions
+    assert [path.name for path in anna.files] == ["01_patches.ipynb"]
+    words = [flag.message for flag in anna.flags if flag.kind == "hidden"]
+    assert [message.split()[0] for message in words] == ["anna/.git", "anna/.mine.ipynb"]
+    (problem,) = find_submissions(tmp_path).problems
+    assert problem.message == ".b.ipynb begins with a dot and is not looked at"
+
+
 def test_names_become_text(tmp_path):
     """Broken bytes and control characters do not reach a report."""
     assert clean_name("a\nb\x1b[31m\u202e") == "a\ufffdb\ufffd[31m\ufffd"

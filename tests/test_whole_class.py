@@ -14,7 +14,7 @@ from test_feedback import assert_harmless
 from vitedu.__main__ import main
 from vitedu.course.notebooks import solve
 from vitedu.exercises import find
-from vitedu.grading.store import safe_name
+from vitedu.grading.grades import safe_name
 
 pytestmark = pytest.mark.slow
 

@@ -28,11 +28,10 @@ from typing import Any
 
 from bench.made_class import HOSTILE, Student, lean_notebook, make_class
 from vitedu.exercises import in_notebook, notebook_named
-from vitedu.grading.batch import cores, default_jobs, grade_class
+from vitedu.grading.batch import Store, cores, default_jobs, grade_class
 from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.pages.publish import publish
-from vitedu.grading.store import Store
-from vitedu.grading.student import MIN_RUNS, Parts, real_parts
+from vitedu.grading.student import MIN_RUNS, Parts
 from vitedu.progressbar import ProgressBar
 
 NOTEBOOK = "01_patches"  # six functions, three values, and the one that every course hands out
@@ -129,7 +128,7 @@ def measure(students: list[Student], stem: str, folder: Path, jobs: int) -> dict
         grades.update({grade.student: grade for grade in store.load_all(outcome.students)})
         spent["level"] = outcome.level
 
-    parts = timed(real_parts(), clock)
+    parts = timed(Parts(), clock)
     with Watch() as watch:
         start, cpu = time.perf_counter(), time.process_time()
         grade_class(submissions, out, jobs=jobs, notebook=stem, parts=parts, on_finish=after)
@@ -211,7 +210,7 @@ def beside_nbgrader(lean, stem: str, students: list[Student], folder: Path, jobs
     ours = theirs = 0.0
     cpu = 0.0
     with Course(lean, stem, students, folder / "course") as course:
-        parts = real_parts()
+        parts = Parts()
         with parts.open_box(allow_unsafe=False) as box:
             parts = replace(parts, open_box=lambda *, allow_unsafe: contextlib.nullcontext(box))
             bar = ProgressBar(total=len(students))

@@ -28,7 +28,7 @@ class Finding:
 
     name: str  # of the part
     passed: bool
-    message: str  # what was proved, or the evidence against it
+    message: str  # what was tested, or the evidence against it; "" if it could not be tested
     max_points: float = 0.0
     skipped: bool = False  # not judged, because a part that it depends on failed
     is_polish: bool = False  # if it does not hold, that is a remark and fails no answer

@@ -34,6 +34,7 @@ def add_commands(commands: Commands) -> None:
     new.add_argument(
         "--polish",
         type=float,
+        default=25.0,
         metavar="PERCENT",
         help="the most that remarks cost, of an exercise's points: 0 to 25 (default: 25)",
     )
@@ -93,8 +94,6 @@ def assign_notebooks(args) -> None:
 
 def grade_class(args) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
-    from dataclasses import replace
-
     from vitedu.doctor import NO_BOX, can_isolate
 
     if not can_isolate():
@@ -111,11 +110,11 @@ def grade_class(args) -> int:
         raise ValueError("name the folder with the returned notebooks, and --out; or --example.")
     if "classroom" in args.formats:
         from vitedu.grading.adapters.classroom import read_checkout
-        from vitedu.grading.student import real_parts
+        from vitedu.grading.student import Parts
 
-        parts = replace(real_parts(), find=read_checkout)
+        parts = Parts(find=read_checkout)
     args.notebook = stem(args.notebook) if args.notebook else None
-    args.polish = None if args.polish is None else args.polish / 100
+    args.polish /= 100
     names = (
         "formats assignment decisions jobs student_from exercises core notebook only runs polish"
     )

@@ -1,45 +1,56 @@
-"""Grade a class: every submission in a folder gets a grade file.
+"""Grade a class: every submission in a folder gets a grade file, and what has one keeps it.
 
-Role: ``grade_class``, which can be stopped and resumed. One student is graded by ``student``;
-``fingerprint`` decides whether a grade is up to date; ``store`` keeps grades and ``publish`` shows
-them.
+Role: ``grade_class``, which can be stopped and resumed, and ``Store``, its output folder. One
+student is graded by ``student``, and ``pages`` shows the grades.
 
 A problem with one submission, even a fault of the grader, is recorded in that submission's grade. A
 problem with the output folder stops the batch, because a grade that cannot be stored must not be
 announced.
 """
 
+import hashlib
+import json
 import os
+import re
 import secrets
 import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from vitedu.checks.checker import MOST_POLISH
+from vitedu.checks.inputs import SPLIT
 from vitedu.exercises import EXERCISES, Exercise, in_notebook, notebook_named, select
-from vitedu.grading.fingerprint import digest, digest_files
-from vitedu.grading.grades import Flag, Submission, SubmissionGrade
-from vitedu.grading.pages.exports import safe_cell
-from vitedu.grading.store import FOLDERS, SPLIT, TABLES, Store
-from vitedu.grading.student import (
-    MIN_RUNS,
-    Parts,
-    catch_faults,
-    grade_submission,
+from vitedu.files import UNFINISHED, file_lock, write_whole
+from vitedu.grading.grades import (
+    Flag,
+    Submission,
+    SubmissionGrade,
     not_gradable,
-    real_parts,
+    safe_cell,
+    safe_name,
 )
+from vitedu.grading.intake.notebook_file import Unreadable, open_regular
+from vitedu.grading.intake.similarity import PARTNERS
+from vitedu.grading.student import MIN_RUNS, Parts, catch_faults, grade_submission, versions
 from vitedu.progressbar import ProgressBar
 
 # A notebook is graded by default if it occurs in this share of the submissions, compared with the
 # most frequent notebook.
 SHARE = 0.25
+SAFE_NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{12}")
+FOLDERS = ("submissions", "feedback", "gradescope")
+SECRET = "secret.json"  # decides the sizes of this class's inputs; students may not see it
+TABLES = "tables.json"  # what the tables hold: exercises, and the name of Canvas's column
 CLASS = "class.json"  # what comparing the whole class found out
+Files = dict[str, list[tuple[str, str]]]  # student -> (name, hash) of what was handed in
+UNREADABLE = "unreadable"  # in place of a hash
 AMBIGUOUS = "ambiguous"  # a flag, and a reason of ``grades.REASONS``
 STALE = "graded before the files, vitedu or the options changed; grade without --only, --exercises"
 
@@ -71,12 +82,12 @@ def grade_class(
     notebook: str | None = None,
     only: Sequence[str] = (),
     runs: int = MIN_RUNS,
-    polish: float | None = None,
+    polish: float = MOST_POLISH,
     seed: int | None = None,
     again: bool = False,
     allow_unsafe: bool = False,
     parts: Parts | None = None,
-    on_finish: Callable[[Store, Outcome], None] | None = None,
+    on_finish: Callable[["Store", Outcome], None] | None = None,
 ) -> Outcome:
     """Grade every exercise of every submission in a folder that has no up-to-date grade.
 
@@ -99,116 +110,132 @@ def grade_class(
             secret values for each submission.
         again: grade submissions with an up-to-date grade as well.
         allow_unsafe: grade even if the machine cannot isolate answers at all.
-        parts: the functions that do the work; default ``real_parts()``.
+        parts: the functions that do the work; default: the real ones.
         on_finish: called with store and outcome while ``out`` is still locked.
 
     Raises:
         ValueError: an option makes no sense, or there is nothing to grade.
         OSError: ``out`` cannot be written.
     """
-    if runs < MIN_RUNS:
-        raise ValueError(
-            f"runs must be {MIN_RUNS} or more (got {runs}): luck must not earn points."
-        )
-    if polish is not None and not 0 <= polish <= 0.25:
-        raise ValueError(f"polish must be 0 to 25 percent of the points (got {100 * polish:g}).")
-    jobs = default_jobs() if jobs is None else jobs
-    if jobs < 1:
-        raise ValueError(f"jobs must be 1 or more (got {jobs}).")
-    folder, out = Path(folder), Path(out)
-    if not folder.is_dir():
-        raise ValueError(f"{folder} is no folder; name the folder with the returned notebooks.")
-    _refuse_overlap(folder.resolve(), out.resolve())
-    start = time.monotonic()
-    parts = parts or real_parts()
+    folder, out, start = Path(folder), Path(out), time.monotonic()
+    jobs, parts = default_jobs() if jobs is None else jobs, parts or Parts()
+    _refuse_choices(folder, out, runs, polish, jobs)
     intake = parts.find(folder, student_from=student_from)
     submissions = _tell_apart(intake.submissions)
-    if not submissions:
-        raise ValueError(f"{folder} holds no notebooks (*.ipynb).")
-    unknown = sorted(set(only) - {submission.student for submission in submissions})
-    if unknown:
-        raise ValueError(f"no submission of {', '.join(map(repr, unknown))} in {folder}.")
-
+    asked = _list_asked(submissions, only, folder)
     with Store(out) as store:
         files = {each.student: digest_files(each) for each in submissions}
         counts, flags, extractions = _read_class(submissions, files, parts, store, jobs)
         chosen = choose_exercises(exercises, notebook, counts, core=core)
-        options = (runs,) if polish is None else (runs, polish)
-        digests = {student: digest(own, *options) for student, own in files.items()}
-        ids = {exercise.id for exercise in chosen}
-        if exercises or core or notebook or only:  # a part: the tables keep what they hold
-            known = store.load_json(TABLES).get("exercises")
-            stored = (each for grade in store.load_all(digests) for each in grade.exercises)
-            ids |= set(known or {each.exercise for each in stored})
-        all_exercises = [exercise for exercise in EXERCISES if exercise.id in ids]
-
-        def needs(submission: Submission) -> list[Exercise]:
-            """List the chosen exercises without an up-to-date grade."""
-            grade, own = store.load(submission.student), digests[submission.student]
-            current = {
-                each.exercise
-                for each in (grade.exercises if grade and not again else ())
-                if each.digest == own and each.reason != "grader" and seed in (None, each.seed)
-            }
-            return [exercise for exercise in chosen if exercise.id not in current]
-
-        asked = [each for each in submissions if not only or each.student in only]
-        todo = [(submission, own) for submission in asked if (own := needs(submission))]
-        level = ""
-        if todo:
-            with parts.open_box(allow_unsafe=allow_unsafe) as box:
-                level = box.level
-                try:
-                    how = {"seed": seed, "runs": runs, "polish": polish, "jobs": jobs}
-                    _grade_all(todo, parts, box, store, digests, extractions, **how)
-                finally:
-                    for event in getattr(box, "events", ()):
-                        store.log(f"isolation: {event}")
+        digests = {student: digest(own, runs, polish) for student, own in files.items()}
+        is_part = bool(exercises or core or notebook or only)
+        in_tables = _list_in_tables(store, chosen, digests if is_part else ())
+        todo = _list_todo(asked, chosen, None if again else store, digests, seed)
+        how = {"seed": seed, "runs": runs, "polish": polish}
+        opened = parts.open_box(allow_unsafe=allow_unsafe) if todo else nullcontext()
+        with opened as box:
+            if todo:
+                _grade_all(todo, parts, box, store, digests, extractions, jobs, **how)
         graded = {submission.student for submission, _ in todo}
-        students, num_pending = list[str](), 0
-        for student, digest_now in digests.items():
-            grade = store.load(student)
-            known = grade.limit_to(ids).exercises if grade else []
-            students += [student] if known else []
-            stale = [each.exercise for each in known if each.digest != digest_now]
-            num_pending += student not in graded and (bool(stale) or len(known) < len(ids))
-            if stale:
-                words = f"{', '.join(stale)}: {STALE}"
-                flags[student] = [*flags.get(student, ()), Flag("stale", words)]
-        outcome = Outcome(
-            students,
-            len(graded),
-            len(set(students) - graded),
-            num_pending,
-            level,
-            time.monotonic() - start,
-            flags,
-            list(intake.problems),
-            {
-                name: count
-                for name, count in sorted(counts.items())
-                if name not in {exercise.stem for exercise in all_exercises}
-            },
-            all_exercises,
-        )
+        ids = {exercise.id for exercise in in_tables}
+        students, num_pending = _find_graded(store, digests, graded, ids, flags)
+        numbers = len(graded), len(set(students) - graded), num_pending
+        level, seconds = box.level if box else "", time.monotonic() - start
+        others = sorted(counts.keys() - {exercise.stem for exercise in in_tables})
+        rest = list(intake.problems), {name: counts[name] for name in others}, in_tables
+        outcome = Outcome(students, *numbers, level, seconds, flags, *rest)
         store.write_json(TABLES, store.load_json(TABLES) | {"exercises": sorted(ids)})
         if on_finish:
             on_finish(store, outcome)
     return outcome
 
 
-def _refuse_overlap(folder: Path, out: Path) -> None:
-    """Raise ValueError if grades could be taken for submissions or be written over them."""
-    output_folders = [out / name for name in FOLDERS]
-    if out.is_relative_to(folder) or any(folder.is_relative_to(each) for each in output_folders):
+def _list_asked(submissions: list[Submission], only: Sequence[str], folder: Path):
+    """Return the submissions of the students who are named, or all.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if not submissions:
+        raise ValueError(f"{folder} holds no notebooks (*.ipynb).")
+    asked = [each for each in submissions if not only or each.student in only]
+    if unknown := sorted(set(only) - {submission.student for submission in asked}):
+        raise ValueError(f"no submission of {', '.join(map(repr, unknown))} in {folder}.")
+    return asked
+
+
+def _list_in_tables(
+    store: "Store", chosen: list[Exercise], students: Iterable[str]
+) -> list[Exercise]:
+    """Add to what is graded now what the tables hold already of these students."""
+    known = store.load_json(TABLES).get("exercises") if students else ()
+    stored = (each.exercise for grade in store.load_all(students) for each in grade.exercises)
+    ids = {exercise.id for exercise in chosen}.union(known or stored)
+    return [exercise for exercise in EXERCISES if exercise.id in ids]
+
+
+def _list_todo(
+    asked: list[Submission],
+    chosen: list[Exercise],
+    store: "Store | None",
+    digests: Mapping[str, str],
+    seed: int | None,
+) -> list[tuple[Submission, list[Exercise]]]:
+    """List submissions with the exercises that have no up-to-date grade in the store."""
+    todo = []
+    for submission in asked:
+        now = digests[submission.student]
+        current = {
+            each.exercise
+            for grade in (store.load_all([submission.student]) if store else ())
+            for each in grade.exercises
+            if each.digest == now and each.reason != "grader" and seed in (None, each.seed)
+        }
+        if own := [exercise for exercise in chosen if exercise.id not in current]:
+            todo.append((submission, own))
+    return todo
+
+
+def _refuse_choices(folder: Path, out: Path, runs: int, polish: float, jobs: int) -> None:
+    """Raise ValueError for options and folders that make no sense."""
+    if runs < MIN_RUNS:
+        raise ValueError(
+            f"runs must be {MIN_RUNS} or more (got {runs}): luck must not earn points."
+        )
+    if not 0 <= polish <= 0.25:
+        raise ValueError(f"polish must be 0 to 25 percent of the points (got {100 * polish:g}).")
+    if jobs < 1:
+        raise ValueError(f"jobs must be 1 or more (got {jobs}).")
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder; name the folder with the returned notebooks.")
+    folder, out = folder.resolve(), out.resolve()
+    # grades could be taken for submissions, or be written over them
+    if out.is_relative_to(folder) or any(folder.is_relative_to(out / name) for name in FOLDERS):
         raise ValueError(
             f"--out must lie outside the submissions, and they outside it (got {out} for "
             f"{folder}); use for example {folder.parent / 'grades'}."
         )
 
 
+def _find_graded(
+    store: "Store", digests: Mapping[str, str], graded: set[str], ids: set[str], flags: dict
+) -> tuple[list[str], int]:
+    """List the students with a grade and count those who wait; add flags where a grade is old."""
+    students, num_pending = list[str](), 0
+    for student, digest_now in digests.items():
+        grade = store.load(student)
+        known = grade.limit_to(ids).exercises if grade else []
+        students += [student] if known else []
+        stale = [each.exercise for each in known if each.digest != digest_now]
+        num_pending += student not in graded and (bool(stale) or len(known) < len(ids))
+        if stale:
+            flag = Flag("stale", f"{', '.join(stale)}: {STALE}")
+            flags[student] = [*flags.get(student, ()), flag]
+    return students, num_pending
+
+
 def _read_class(
-    submissions: list[Submission], files: dict[str, str], parts: Parts, store: Store, jobs: int
+    submissions: list[Submission], files: Files, parts: Parts, store: "Store", jobs: int
 ) -> tuple[Counter[str], dict[str, list[Flag]], dict[str, Any]]:
     """Read the submissions of a class and compare them.
 
@@ -220,7 +247,7 @@ def _read_class(
         Notebook of the course -> number of submissions with it; student -> flags from comparing;
         student -> from ``Parts.extract``, empty if nothing had to be read.
     """
-    key, known = digest("", *map(ascii, sorted(files.items()))), store.load_json(CLASS)
+    key, known = digest(sorted(files.items())), store.load_json(CLASS)
     extractions: dict[str, Any] = {}
     if known.get("key") != key:
         bar = ProgressBar(total=len(submissions))
@@ -235,54 +262,61 @@ def _read_class(
                 if found is not None:
                     extractions[submissions[done - 1].student] = found
         bar.close()
-        flags = None
-        with catch_faults(store.log, "the class", "comparing answers"):
-            flags = parts.compare({s: each.answers for s, each in extractions.items()})
-        known = {"key": key if flags is not None else ""}
+        known = {"key": "", "flags": {}}
         known["notebooks"] = Counter(n for each in extractions.values() for n in each.notebooks)
-        known["flags"] = {
-            student: [[flag.kind, flag.message] for flag in own]
-            for student, own in (flags or {}).items()
-        }
+        with catch_faults(store.log, "the class", "comparing answers"):
+            found = parts.compare({s: each.answers for s, each in extractions.items()})
+            for student, flag in _compare_files(files, extractions):
+                found[student] = [*found.get(student, ()), flag]
+            pairs = {s: [[flag.kind, flag.message] for flag in own] for s, own in found.items()}
+            known |= {"key": key, "flags": pairs}
         store.write_json(CLASS, known)
     flags = {s: [Flag(*words) for words in own] for s, own in known["flags"].items()}
     return Counter(known["notebooks"]), flags, extractions
 
 
-def _grade_all(todo, parts, box, store, digests, extractions, *, seed, runs, polish, jobs) -> None:
+def _compare_files(files: Files, extractions: dict[str, Any]) -> Iterator[tuple[str, Flag]]:
+    """Flag students who handed in one file, with answers that are not the course's own text."""
+    owners: dict[str, set[str]] = defaultdict(set)
+    for student, extraction in extractions.items():
+        if any(answer.runs for answer in extraction.answers.values()):
+            for _, content in files[student]:
+                owners["" if content.startswith(UNREADABLE) else content].add(student)
+    owners.pop("", None)
+    for students in filter(lambda students: len(students) > 1, owners.values()):
+        for student in students:
+            others = ", ".join(sorted(students - {student})[:PARTNERS])
+            yield student, Flag("similar", f"handed in the same file as {others}")
+
+
+def _grade_all(
+    todo: list, parts: Parts, box: Any, store: "Store", digests, extractions, jobs: int, **how
+) -> None:
     """Grade in threads that wait for the workers of the box; store each grade when it is ready."""
-    jobs = min(jobs, len(todo))
     bar, stop = ProgressBar(total=len(todo)), threading.Event()
 
     def work(submission: Submission, exercises: list[Exercise]) -> None:
         if stop.is_set():
             return
-        own_seed = store.class_secret() * SPLIT + secrets.randbelow(SPLIT) if seed is None else seed
+        student, seed, asked = submission.student, how["seed"], exercises
+        if seed is None:
+            seed = store.class_secret() * SPLIT + secrets.randbelow(SPLIT)
+        settings = {**how, "seed": seed, "extraction": extractions.get(student), "log": store.log}
         twins = next((flag for flag in submission.flags if flag.kind == AMBIGUOUS), None)
-        grade = grade_submission(
-            submission,
-            [] if twins else exercises,
-            parts,
-            box,
-            seed=own_seed,
-            runs=runs,
-            polish=polish,
-            extraction=extractions.get(submission.student),
-            log=store.log,
-        )
+        grade = grade_submission(submission, [] if twins else asked, parts, box, **settings)
         if twins:
-            grades = [not_gradable(each, AMBIGUOUS, twins.message) for each in exercises]
-            grade = replace(grade, exercises=grades)
-        old, own = store.load(submission.student), digests[submission.student]
+            grade.exercises = [not_gradable(each, AMBIGUOUS, twins.message) for each in asked]
+        old = store.load(student)
         try:
-            store.save(_merge(old, grade, own))
+            store.save(_merge(old, grade, digests[student]))
         except (ValueError, TypeError) as error:  # not valid JSON: a fault of the grader
-            store.log(f"{ascii(submission.student)}, writing: {type(error).__name__}: {error}")
+            store.log(f"{ascii(student)}, writing: {type(error).__name__}: {error}")
             detail = f"{type(error).__name__} in the grader; grader.log has the lines"
-            grades = [not_gradable(exercise, "grader", detail) for exercise in exercises]
-            store.save(_merge(old, replace(grade, exercises=grades, flags=[]), own))
+            grades = [not_gradable(exercise, "grader", detail) for exercise in asked]
+            grade = replace(grade, exercises=grades, flags=[])
+            store.save(_merge(old, grade, digests[student]))
 
-    with ThreadPoolExecutor(jobs, thread_name_prefix="grade") as pool:
+    with ThreadPoolExecutor(min(jobs, len(todo)), thread_name_prefix="grade") as pool:
         futures = [pool.submit(work, *each) for each in todo]
         try:
             for done, future in enumerate(as_completed(futures), 1):
@@ -294,23 +328,23 @@ def _grade_all(todo, parts, box, store, digests, extractions, *, seed, runs, pol
             raise
         finally:
             bar.close()
+            for event in getattr(box, "events", ()):
+                store.log(f"isolation: {event}")
 
 
 def _merge(old: SubmissionGrade | None, new: SubmissionGrade, digest: str) -> SubmissionGrade:
     """Put new grades in the place of old ones, and keep those that were not graded now."""
-    fresh = [replace(each, digest=digest, seed=new.seed) for each in new.exercises]
-    ids = {each.exercise for each in fresh}
-    kept = [each for each in old.exercises if each.exercise not in ids] if old else []
+    fresh = {each.exercise: replace(each, digest=digest, seed=new.seed) for each in new.exercises}
+    kept = (
+        {each.exercise: each for each in old.exercises if each.exercise not in fresh} if old else {}
+    )
     levels = [*(old.isolation.split("; ") if old and kept else ()), new.isolation]
-    places = {exercise.id: place for place, exercise in enumerate(EXERCISES)}
+    both = kept | fresh
     return replace(
         new,
         digest=digest,
         isolation="; ".join(dict.fromkeys(levels)),
-        exercises=sorted(
-            [each for each in kept if each.exercise in places] + fresh,
-            key=lambda each: places[each.exercise],
-        ),
+        exercises=[both[exercise.id] for exercise in EXERCISES if exercise.id in both],
     )
 
 
@@ -336,9 +370,8 @@ def choose_exercises(
     chosen = [
         exercise
         for exercise in (select(words) if words else EXERCISES)
-        if exercise.stem in names or (words and not notebook)
+        if (exercise.stem in names or (words and not notebook)) and (exercise.core or not core)
     ]
-    chosen = [exercise for exercise in chosen if exercise.core or not core]
     if not chosen:
         raise ValueError(
             "nothing to grade: no file holds exercises of the course; name --notebook or "
@@ -357,13 +390,14 @@ def _tell_apart(submissions: list[Submission]) -> list[Submission]:
         alike[safe_cell(submission.student)].append(submission)
     result = []
     for group in alike.values():
+        if len(group) == 1:
+            result += group
+            continue
         places = [ascii(each.place or number) for number, each in enumerate(group, 1)]
         flag = Flag(AMBIGUOUS, f"these bear one name: {', '.join(places)}; rename one, grade again")
         for submission, place in zip(group, places, strict=True):
-            if len(group) > 1:
-                flags, name = (*submission.flags, flag), f"{submission.student} [{place}]"
-                submission = replace(submission, student=name, flags=flags)
-            result.append(submission)
+            flags, name = (*submission.flags, flag), f"{submission.student} [{place}]"
+            result.append(replace(submission, student=name, flags=flags))
     return result
 
 
@@ -377,6 +411,144 @@ def default_jobs() -> int:
 
 def cores() -> int:
     """Count the cores that this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    on_linux = sys.platform == "linux"
+    return len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
+
+
+# --- is a grade up to date? ----------------------------------------------------------------------
+
+
+def digest_files(submission: Submission) -> list[tuple[str, str]]:
+    """Return name and hash of each file that was handed in; of an unreadable one, why it is so."""
+    pairs = []
+    for path in submission.files:
+        try:
+            with open_regular(path) as file:
+                total = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]
+            pairs.append((path.name, total.hexdigest()))
+        except (OSError, Unreadable) as error:
+            pairs.append((path.name, f"{UNREADABLE}: {getattr(error, 'errno', error)}"))
+    return pairs
+
+
+def digest(files: Any, *options) -> str:
+    """Hash all that the grade of an exercise depends on: files (as hashed), versions, options."""
+    return hashlib.sha256(ascii([files, options, sorted(versions().items())]).encode()).hexdigest()
+
+
+# --- the output folder ---------------------------------------------------------------------------
+
+
+class Store:
+    """The output folder, locked by one grader at a time. Its files are whole or do not exist."""
+
+    def __init__(self, out: Path):
+        self.out = Path(out)
+        self._stack = ExitStack()
+        self._secret_lock = threading.Lock()
+
+    def __enter__(self) -> "Store":
+        with self._explain(self.out):
+            for folder in FOLDERS[:2]:
+                (self.out / folder).mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            if not stack.enter_context(file_lock(self.out / ".lock", 0)):
+                words = f"another grader is at work in {self.out}"
+                raise OSError(f"{words}; wait for it, or choose another --out.")
+            for place in (self.out, *(self.out / folder for folder in FOLDERS)):
+                for path in place.glob(f".*{UNFINISHED}"):
+                    path.unlink(missing_ok=True)  # left by a run that was killed
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._stack.close()
+
+    def path(self, student: str) -> Path:
+        """Return the path of a student's JSON file."""
+        return self.out / "submissions" / f"{safe_name(student)}.json"
+
+    def load(self, student: str) -> SubmissionGrade | None:
+        """Read a grade; None if there is no valid one."""
+        try:
+            grade = SubmissionGrade.from_dict(json.loads(self.path(student).read_bytes()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        return grade if grade.student == student else None
+
+    def load_all(self, students: Iterable[str]) -> Iterator[SubmissionGrade]:
+        """Read grades one at a time, so that the whole class is never in memory."""
+        return filter(None, map(self.load, students))
+
+    def save(self, grade: SubmissionGrade) -> None:
+        """Write a grade in one step."""
+        text = json.dumps(asdict(grade), indent=1, allow_nan=False)
+        self._replace(self.path(grade.student), text.encode())
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file as UTF-8 in one step, unless its content would stay the same."""
+        path, content = self.out / name, text.encode("utf-8", "replace")
+        with suppress(OSError):
+            if path.read_bytes() == content:
+                return
+        self._replace(path, content)
+
+    def remove_others(self, folder: str, ending: str, students: Iterable[str]) -> None:
+        """Remove files of students who are no longer in the class; files of other names stay."""
+        known = {safe_name(student) for student in students}
+        for path in (self.out / folder).glob(f"*{ending}"):
+            if SAFE_NAME.fullmatch(path.stem) and path.stem not in known:
+                with self._explain(path):
+                    path.unlink(missing_ok=True)
+
+    def load_json(self, name: str) -> dict:
+        """Read a JSON object; an empty dict if there is none. A damaged file is kept beside it."""
+        path = self.out / name
+        try:
+            data = json.loads(path.read_bytes())
+        except OSError:
+            return {}
+        except (ValueError, RecursionError):
+            data = None
+        if isinstance(data, dict):
+            return data
+        with suppress(OSError):  # what a person decided may stand in it
+            os.replace(path, f"{path}.damaged")
+            self.log(f"{name} is no JSON object; it is kept as {name}.damaged")
+        return {}
+
+    def write_json(self, name: str, data: dict) -> None:
+        """Write a JSON object; see ``write``."""
+        self.write(name, json.dumps(data, indent=1, sort_keys=True))
+
+    def class_secret(self) -> int:
+        """Return the secret seed of this class's input sizes, which is drawn once and stored."""
+        with self._secret_lock:
+            sizes = self.load_json(SECRET).get("sizes")
+            if type(sizes) is not int or not 0 < sizes < SPLIT:
+                sizes = 1 + secrets.randbelow(SPLIT - 1)
+                self.write_json(SECRET, {"sizes": sizes})
+            return sizes
+
+    def log(self, text: str) -> None:
+        """Add lines to ``grader.log``; do nothing if it cannot be written."""
+        path = self.out / "grader.log"
+        with suppress(OSError), path.open("a", encoding="utf-8", errors="replace") as file:
+            file.write(text.rstrip() + "\n")
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        with self._explain(path):
+            path.parent.mkdir(exist_ok=True)
+            write_whole(path, content)
+
+    @contextmanager
+    def _explain(self, path: Path) -> Iterator[None]:
+        """Name the file that cannot be written, and the remedy."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(
+                f"{path} cannot be written ({error.strerror or error}). Every grade in "
+                f"{self.out / 'submissions'} is whole; make room or choose another --out and give "
+                "the same command again: it goes on where it stopped."
+            ) from None

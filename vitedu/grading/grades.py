@@ -1,38 +1,29 @@
 """The data that the parts of the grader exchange: answers as text, grades as plain data.
 
 Role: ``Answer`` and ``Submission`` before grading, ``ExerciseGrade`` and ``SubmissionGrade`` after
-it, and grades as JSON. Loads without torch.
+it, grades as JSON, and a student's name as a file name and as a cell. Loads without torch.
 
 An exercise has one of three states. ``passed`` has full points, but for those of its remarks.
 ``failed`` has points for the parts that passed. ``not_gradable`` has a reason and no points at all,
 so that no export takes it for a 0.
 """
 
+import hashlib
+import re
+import unicodedata
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from vitedu.exercises import EXERCISES
+from vitedu import words
+from vitedu.exercises import EXERCISES, Exercise
 
-PASSED, FAILED, NOT_GRADABLE = "passed", "failed", "not_gradable"
-STATES = (PASSED, FAILED, NOT_GRADABLE)
+PASSED, FAILED, NOT_GRADABLE = STATES = ("passed", "failed", "not_gradable")
 
+WORDS = words.read(Path(__file__).with_name("words.toml"))
 # why something cannot be graded: word -> what an instructor reads
-REASONS = {
-    "unreadable": "the file is no notebook that can be read",
-    "no_cell": "no cell answers this exercise and no cell defines its name",
-    "syntax": "the answer is not valid Python",
-    "import": "the code around the answer cannot be run",
-    "depends": "it needs an earlier answer that did not pass, and no reference can stand in for it",
-    "timeout": "the answer did not come to an end and would not be interrupted",
-    "memory": "the answer asked for more memory than a worker may have",
-    "crashed": "the answer ended the process that ran it",
-    "flooded": "the answer wrote more than a reply may hold",
-    "protocol": "the worker's reply could not be understood",
-    "unstable": "fresh processes disagreed about the answer",
-    "ambiguous": "two submissions bear one name, so nobody can say whose this is",
-    "grader": "the grader itself failed; this is no fault of the answer",
-}
+REASONS = {reason: table["meaning"] for reason, table in WORDS["reasons"].items()}
 
 # not one of REASONS: if a whole notebook is missing, its exercises earn 0 and are not open
 NOT_HANDED_IN = "not handed in"
@@ -108,17 +99,14 @@ class ExerciseGrade:
     decided_by: str = ""  # the name of that person, or of the file that says so
     runs: int = 0  # number of runs, each in another process
     seconds: float = 0.0  # wall-clock time of all runs
-    digest: str = ""  # ``fingerprint.digest``; if it changes, the exercise is graded again
+    digest: str = ""  # ``batch.digest``; if it changes, the exercise is graded again
     seed: int = 0  # of the secret inputs; the same seed repeats the grading
 
     def __post_init__(self):
         if self.state not in STATES:
             raise ValueError(f"state must be one of {', '.join(STATES)} (got {self.state!r}).")
         if (self.points is None) != (self.state == NOT_GRADABLE):
-            raise ValueError(
-                f"{self.exercise}: points and state do not fit (got state={self.state!r}, "
-                f"points={self.points})."
-            )
+            raise ValueError(f"{self.exercise}: {self.state} does not fit points={self.points}.")
         if self.state == NOT_GRADABLE and self.reason not in REASONS:
             raise ValueError(f"{self.exercise}: unknown reason {self.reason!r}.")
 
@@ -176,3 +164,71 @@ class SubmissionGrade:
             for grade in data["exercises"]
         ]
         return cls(**data)
+
+
+def not_gradable(exercise: Exercise, reason: str, detail: str = "") -> ExerciseGrade:
+    """Make the grade of an exercise that a person must decide, with the reason."""
+    points = float(exercise.points)
+    return ExerciseGrade(exercise.id, NOT_GRADABLE, points, reason=reason, detail=detail)
+
+
+def not_handed_in(exercise: Exercise, detail: str) -> ExerciseGrade:
+    """Make the grade of an exercise whose whole notebook was not handed in: 0 points."""
+    own: dict[str, Any] = {"detail": detail, "attempted": False, "headline": NOT_HANDED_IN}
+    return ExerciseGrade(exercise.id, FAILED, float(exercise.points), 0.0, **own)
+
+
+# --- names and texts -----------------------------------------------------------------------------
+
+FORMULA = tuple("=+-@|＝＋－＠")  # signs with which a formula begins in some spreadsheet
+SPLITTING = str.maketrans({";": "；", '"': "”", "\t": " "})
+MAX_CELL = 1000  # the most characters of a cell; spreadsheets accept 32,767
+_DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
+
+
+def clean(text: str) -> str:
+    """Replace control characters, lone surrogates, and marks that change the writing direction.
+
+    Example:
+        >>> clean("a\\x1b[31mb\\u202ec\\ttab")
+        'a�[31mb�c\\ttab'
+    """
+    return "".join(
+        "�"
+        if (unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t") or ord(c) in _DIRECTIONS
+        else c
+        for c in text.replace("\r\n", "\n")
+    )
+
+
+def safe_cell(text: str) -> str:
+    """Make text that a spreadsheet shows in one cell and does not compute.
+
+    A cell that begins like a formula, also after spaces, gets an apostrophe in front, and so does
+    one that begins with an apostrophe: two names never make one cell. Line ends become spaces, and
+    semicolons and quotes their wide forms, because quoting stops no program that splits at ``;``.
+
+    Example:
+        >>> [safe_cell(text) for text in ("=1+1", " @SUM(A1)", "Anna-Lena", "a;=1\\tb\\r\\nc")]
+        ["'=1+1", "' @SUM(A1)", 'Anna-Lena', 'a；=1 b c']
+    """
+    flat = " ".join(clean(text[:MAX_CELL]).translate(SPLITTING).splitlines())
+    visible = (c for c in flat if unicodedata.category(c) not in ("Cf", "Zs"))
+    begins = text[:1] in ("\t", "\r", "\n") or next(visible, "") in FORMULA
+    return f"'{flat}" if begins or flat.startswith("'") else flat
+
+
+def safe_name(student: str) -> str:
+    """Make a file name for a student: ASCII letters of the name, and a digest that is unique.
+
+    It is safe for any name: paths, Windows' reserved names, any length, any script, and file
+    systems that ignore letter case.
+
+    Example:
+        >>> safe_name("../../Zoë Müller")
+        'zoe-muller-716e91db1b3d'
+    """
+    digest = hashlib.sha256(student.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    ascii_only = unicodedata.normalize("NFKD", student).encode("ascii", "ignore").decode()
+    letters = re.sub(r"[^a-z0-9]+", "-", ascii_only.lower()).strip("-")[:40].strip("-")
+    return f"{letters or 'student'}-{digest}"

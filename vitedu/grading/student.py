@@ -1,65 +1,64 @@
 """Grade one student: every exercise is judged, and a failure affects only its own exercise.
 
-Role: ``grade_submission``, and ``Parts``, the functions that it and ``batch`` call. Submissions are
-read by ``intake``, an answer is judged by ``judge`` in a worker of ``box``, and ``batch`` stores
-the grade.
+Role: ``grade_submission``, ``Parts``, the functions that it and ``batch`` call, and the
+``versions`` of all that decides a grade. Submissions are read by ``intake``, an answer is judged by
+``judge`` in a worker of ``box``, and ``batch`` stores the grade.
 """
 
 import contextlib
+import functools
+import hashlib
+import platform
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from vitedu.exercises import Exercise
+import torch
+
+from vitedu import __version__
+from vitedu.checks.checker import MOST_POLISH
+from vitedu.exercises import EXERCISES, Exercise
+from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.sharing import SharedBox
-from vitedu.grading.fingerprint import versions
 from vitedu.grading.grades import (
-    FAILED,
-    NOT_GRADABLE,
     NOT_HANDED_IN,
     PASSED,
-    Answer,
     ExerciseGrade,
-    Flag,
     Submission,
     SubmissionGrade,
+    not_gradable,
+    not_handed_in,
 )
+from vitedu.grading.intake.reading import read_submission
+from vitedu.grading.intake.similarity import compare_class
+from vitedu.grading.intake.submissions import find_submissions
+from vitedu.grading.judge import grade_answer
 
 MIN_RUNS = 3  # an answer that is right one time in three passes with probability 5 % at most
 MAX_SECONDS = 600.0  # wall-clock time of one student's answers; right ones take some 5 s
 MAX_FRAMES = 12  # frames of a traceback that the log keeps
+# the files whose text decides a grade: what judges, the checkers, their words, the references
+SOURCES = [
+    *"checks/**/*.py checks/**/*.toml grading/box/*.* grading/intake/*.py".split(),
+    *"grading/transport/*.py grading/judge.py grading/student.py grading/grades.py".split(),
+    # with the options of models in arguments
+    *"grading/words.toml exercises.* words.py options.py fast.py".split(),
+    *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),
+]
 
 
 @dataclass(frozen=True)
 class Parts:
     """The functions that grading calls; tests replace them."""
 
-    find: Callable[..., Any]  # (folder, student_from=...) -> ``submissions.Intake``
-    extract: Callable[[Submission], Any]  # -> ``extraction.Extraction``
-    open_box: Callable[..., Any]  # (allow_unsafe=...) -> context manager with ``.level``
-    grade: Callable[..., ExerciseGrade]  # (answer, seed, box, passed=..., runs=...) -> grade
-    # (student -> exercise -> answer) -> (student -> flags)
-    compare: Callable[[dict[str, dict[str, Answer]]], dict[str, list[Flag]]]
-
-
-def real_parts() -> Parts:
-    """Import and return the functions of the real grader."""
-    from vitedu.grading.box.isolation import IsolationError, open_box
-    from vitedu.grading.box.limits import Limits
-    from vitedu.grading.intake.reading import read_submission
-    from vitedu.grading.intake.similarity import compare_class
-    from vitedu.grading.intake.submissions import find_submissions
-    from vitedu.grading.judge import grade_answer
-
-    def open_default_box(*, allow_unsafe: bool):
-        try:
-            return open_box(Limits(), allow_unsafe=allow_unsafe)
-        except IsolationError as error:
-            raise ValueError(str(error)) from None
-
-    return Parts(find_submissions, read_submission, open_default_box, grade_answer, compare_class)
+    find: Callable[..., Any] = find_submissions
+    extract: Callable[[Submission], Any] = read_submission
+    open_box: Callable[..., Any] = open_box
+    grade: Callable[..., ExerciseGrade] = grade_answer
+    compare: Callable[[dict], dict] = compare_class  # of all answers -> student -> flags
 
 
 def grade_submission(
@@ -70,7 +69,7 @@ def grade_submission(
     *,
     seed: int,
     runs: int = MIN_RUNS,
-    polish: float | None = None,
+    polish: float = MOST_POLISH,
     extraction: Any = None,
     log: Callable[[str], None] = lambda text: None,
 ) -> SubmissionGrade:
@@ -82,14 +81,13 @@ def grade_submission(
         parts: the functions that do the work.
         box: where answers run.
         seed: of the secret inputs.
-        runs, polish: of each answer; see ``judge.grade_answer``. None: the checkers' own share.
+        runs, polish: of each answer; see ``judge.grade_answer``.
         extraction: from ``Parts.extract``; default: it is called here.
         log: called with the traceback of a fault of the grader.
 
     Returns:
         The grade with an empty digest, which ``grade_class`` sets.
     """
-    how = {"runs": runs} if polish is None else {"runs": runs, "polish": polish}
     start, answers, problems, flags = time.monotonic(), {}, {}, list(submission.flags)
     with catch_faults(log, submission.student, "reading") as fault:
         extraction = parts.extract(submission) if extraction is None else extraction
@@ -98,59 +96,25 @@ def grade_submission(
     grades, passed = [], set[str]()
     with SharedBox(box) as own_box:
         for exercise in exercises:
+            reason, detail = problems.get(exercise.id, missing)
             grade: ExerciseGrade | None = None
-            answer = answers.get(exercise.id)
-            if answer is None:
-                reason, detail = problems.get(exercise.id, missing)
-                if reason == NOT_HANDED_IN:
-                    grade = not_handed_in(exercise, detail)
-                else:
-                    grade = not_gradable(exercise, reason, detail)
-            elif time.monotonic() - start > MAX_SECONDS:
-                words = f"the answers before it took more than {MAX_SECONDS:g} s together"
-                grade = not_gradable(exercise, "timeout", words)
-            else:
-                with catch_faults(log, submission.student, exercise.id) as own_fault:
-                    grade = parts.grade(answer, seed, own_box, passed=frozenset(passed), **how)
-                if grade is None:
-                    grade = not_gradable(exercise, "grader", "".join(own_fault))
-                elif grade.reason == "grader":  # ``Parts.grade`` reported a fault of its own
+            if exercise.id in answers and time.monotonic() - start > MAX_SECONDS:
+                reason = "timeout"
+                detail = f"the answers before it took more than {MAX_SECONDS:g} s together"
+            elif exercise.id in answers:
+                how = {"passed": frozenset(passed), "runs": runs, "polish": polish}
+                with catch_faults(log, submission.student, exercise.id) as fault:
+                    grade = parts.grade(answers[exercise.id], seed, own_box, **how)
+                reason, detail = "grader", "".join(fault)
+                if grade and grade.reason == "grader":  # it reported a fault of its own
                     log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
-            grades.append(grade)
-            if grade.state == PASSED:
-                passed.add(exercise.id)
-    return SubmissionGrade(
-        submission.student,
-        [path.name for path in submission.files],
-        "",
-        seed,
-        box.level,
-        grades,
-        flags,
-        dict(submission.identity),
-        versions(),
-        round(time.monotonic() - start, 3),
-    )
-
-
-def not_gradable(exercise: Exercise, reason: str, detail: str = "") -> ExerciseGrade:
-    """Make the grade of an exercise that a person must decide, with the reason."""
-    return ExerciseGrade(
-        exercise.id, NOT_GRADABLE, float(exercise.points), reason=reason, detail=detail
-    )
-
-
-def not_handed_in(exercise: Exercise, detail: str) -> ExerciseGrade:
-    """Make the grade of an exercise whose whole notebook was not handed in: 0 points."""
-    return ExerciseGrade(
-        exercise.id,
-        FAILED,
-        float(exercise.points),
-        0.0,
-        detail=detail,
-        attempted=False,
-        headline=NOT_HANDED_IN,
-    )
+            elif reason == NOT_HANDED_IN:
+                grade = not_handed_in(exercise, detail)
+            grades.append(grade or not_gradable(exercise, reason, detail))
+            passed |= {exercise.id} if grades[-1].state == PASSED else set()
+    files, identity = [path.name for path in submission.files], dict(submission.identity)
+    whole = SubmissionGrade(submission.student, files, "", seed, box.level, grades, flags, identity)
+    return replace(whole, versions=versions(), seconds=round(time.monotonic() - start, 3))
 
 
 @contextlib.contextmanager
@@ -165,3 +129,13 @@ def catch_faults(log: Callable[[str], None], student: str, where: str):
         fault.append(f"{type(error).__name__} in the grader; grader.log has the lines")
         lines = traceback.format_exc(limit=-MAX_FRAMES).splitlines()[-2 * MAX_FRAMES :]
         log(f"{ascii(student)}, {where}:\n  " + "\n  ".join(line[:500] for line in lines))
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Return the versions of what judges, with a hash of the references, checkers and grader."""
+    package, total = Path(__file__).parents[1], hashlib.sha256()
+    for path in sorted({path for pattern in SOURCES for path in package.glob(pattern)}):
+        total.update(path.read_bytes())
+    own = {"vitedu": __version__, "checkers": total.hexdigest()[:12]}
+    return own | {"torch": str(torch.__version__), "python": platform.python_version()}

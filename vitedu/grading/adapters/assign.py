@@ -19,13 +19,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course.notebooks import (
-    exercise_cells,
-    find_notebooks,
-    read,
-    refuse_sources,
-    shelf_path,
-)
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read, refuse_sources, shelf_path
 from vitedu.course.parsing import parse
 from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
@@ -33,32 +27,7 @@ from vitedu.exercises import BY_ID, EXERCISES, Exercise
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 GIVEN = "# This exercise is not assigned. Here is the course's own answer, for the cells below."
 SCHEMA_VERSION = 3
-CELL_SECONDS = 600  # time limit of one cell; nbgrader's default of 30 is too short for training
-
-README = """\
-# Notebooks for students
-
-{table}
-
-Hand these out; they hold stubs, no solutions and no outputs. \
-Students need the package too: `pip install` it, then
-`jupyter lab`. Returned notebooks in one folder are graded with
-
-    vitedu grade FOLDER --out GRADES{choice}
-"""
-
-CONFIG = f'''\
-"""nbgrader, for the course's notebooks. Written by `vitedu assign --nbgrader`."""
-
-import os
-
-os.environ.setdefault("VITEDU_PROFILE", "quick")  # kernels inherit it: training takes seconds
-
-c = get_config()  # noqa: F821 - nbgrader gives it
-c.CourseDirectory.course_id = "vitedu"
-c.Execute.timeout = {CELL_SECONDS}
-c.ClearSolutions.code_stub = {{"python": "# your code here\\nraise NotImplementedError"}}
-'''
+TEMPLATES = Path(__file__).with_name("templates")
 
 
 def assign(
@@ -73,10 +42,6 @@ def assign(
 
     Returns:
         The files that were written.
-
-    Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks``; ``out`` is the notebooks' folder, or
-            no notebook has these exercises.
     """
     sources = _read_sources(out, notebooks, exercises)
     paths, rows = [], ["| notebook | exercises | points |", "|---|---|---|"]
@@ -87,9 +52,9 @@ def assign(
         rows.append(f"| {shelf_path(source.name)} | {numbers} | {sum(e.points for e in own)} |")
     numbers = " ".join(exercise.number for exercise in exercises)
     choice = "" if len(exercises) == len(EXERCISES) else f" --exercises {numbers}"
-    readme = out / "README.md"
-    readme.write_text(README.format(table="\n".join(rows), choice=choice), encoding="utf-8")
-    return [*paths, readme]
+    text = read_template("assigned.md").format(table="\n".join(rows), choice=choice)
+    (out / "README.md").write_text(text, encoding="utf-8")
+    return [*paths, out / "README.md"]
 
 
 def assign_nbgrader(
@@ -99,19 +64,13 @@ def assign_nbgrader(
 
     Returns:
         The files that were written. An existing configuration is not changed.
-
-    Raises:
-        FileNotFoundError, ValueError: as ``assign`` and ``source_notebook``.
     """
-    sources = _read_sources(out, notebooks, exercises)
-    paths = []
-    for source, notebook in [(source, source_notebook(each)) for source, each in sources]:
-        folder = out / "source" / source.stem
-        folder.mkdir(parents=True, exist_ok=True)
-        paths.append(_write(notebook, folder / source.name))
+    read_sources = _read_sources(out, notebooks, exercises)
+    sources = [(source, source_notebook(notebook)) for source, notebook in read_sources]
+    paths = [_write(each, out / "source" / source.stem / source.name) for source, each in sources]
     config = out / "nbgrader_config.py"
     if not config.exists():
-        config.write_text(CONFIG, encoding="utf-8")
+        config.write_text(read_template("nbgrader_config.txt"), encoding="utf-8")
         paths.append(config)
     return paths
 
@@ -123,9 +82,6 @@ def limit_notebook(notebook: NotebookNode, exercises: Sequence[Exercise]) -> Not
     that checks it goes.
     """
     result, chosen = _clear_outputs(notebook), {exercise.id for exercise in exercises}
-    own = [id for _, id in exercise_cells(result)]
-    if chosen >= set(own):
-        return result
     for index, id in reversed([each for each in exercise_cells(result) if each[1] not in chosen]):
         exercise, stub = BY_ID[id], result.cells[index]
         given = f"from {exercise.module} import {id}"
@@ -136,11 +92,7 @@ def limit_notebook(notebook: NotebookNode, exercises: Sequence[Exercise]) -> Not
 
 
 def source_notebook(notebook: NotebookNode) -> NotebookNode:
-    """Turn a student's notebook into a source notebook of nbgrader.
-
-    Raises:
-        ValueError: an exercise is unknown, its stub leaves nothing open, or no cell checks it.
-    """
+    """Turn a student's notebook into a source notebook of nbgrader."""
     result = _clear_outputs(notebook)
     for index, id in exercise_cells(notebook):
         if id not in BY_ID:
@@ -172,13 +124,13 @@ def insert_solution(stub: str, reference: str, name: str) -> str:
         ### END SOLUTION
     """
     lines, solutions = stub.split("\n"), _find_functions(reference)
-    open_functions = [
-        (place, node)
-        for place, node in _find_functions(stub).items()
-        if isinstance(node.body[-1], ast.Raise)
-        and "NotImplementedError" in ast.unparse(node.body[-1])
-    ]
-    for place, node in sorted(open_functions, key=lambda item: -item[1].lineno):
+    functions = _find_functions(stub)
+    open_functions = {
+        place: node
+        for place, node in functions.items()
+        if ast.unparse(node.body[-1]).startswith("raise NotImplementedError")
+    }
+    for place, node in sorted(open_functions.items(), key=lambda item: -item[1].lineno):
         if place not in solutions:
             raise ValueError(f"{name}: the reference has no {'.'.join(place)}.")
         last = node.body[-1]
@@ -186,44 +138,44 @@ def insert_solution(stub: str, reference: str, name: str) -> str:
         body = _body_lines(solutions[place], reference)
         lines[last.lineno - 1 : last.end_lineno] = [f"{margin}{BEGIN}", *body, f"{margin}{END}"]
     if not open_functions:
-        if _find_functions(stub):
+        if functions:
             raise ValueError(f"{name}: the stub leaves nothing open.")
         lines += [BEGIN, *reference.split("\n"), END]
     return "\n".join(lines)
 
 
+def read_template(name: str) -> str:
+    """Read a text that is written beside notebooks."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
 def _find_functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
     """Return the functions of a source and the methods of its classes, by name."""
-    places: list[tuple[tuple[str, ...], ast.stmt]] = [((), node) for node in parse(source).body]
-    places += [
-        ((node.name,), inner)
-        for _, node in places
-        if isinstance(node, ast.ClassDef)
-        for inner in node.body
-    ]
+    body = parse(source).body
+    classes = [node for node in body if isinstance(node, ast.ClassDef)]
+    places: list[tuple[tuple[str, ...], ast.stmt]] = [((), node) for node in body]
+    places += [((each.name,), inner) for each in classes for inner in each.body]
     return {(*p, node.name): node for p, node in places if isinstance(node, ast.FunctionDef)}
 
 
 def _body_lines(function: ast.FunctionDef, source: str) -> list[str]:
     """Return the lines of a function below its docstring, with comments."""
-    first, lines = function.body[0], source.split("\n")
-    start = function.body[0].lineno - 1
+    first, start = function.body[0], function.body[0].lineno - 1
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
         start = first.end_lineno or start
-    return lines[start : function.end_lineno]
+    return source.split("\n")[start : function.end_lineno]
 
 
 def _checks(cell: NotebookNode, id: str) -> bool:
-    return cell.cell_type == "code" and bool(
-        re.search(rf"^report = check\({id}\b", cell.source, re.M)
-    )
+    check = re.search(rf"^report = check\({id}\b", cell.source, re.M)
+    return cell.cell_type == "code" and check is not None
 
 
-def _grading_metadata(grade_id: str, *, solution: bool = False, points: int | None = None) -> dict:
-    kind = {"solution": solution, "task": False, "schema_version": SCHEMA_VERSION}
-    if points is None:
-        return kind | {"grade_id": grade_id, "grade": False, "locked": False}
-    return kind | {"grade_id": grade_id, "grade": True, "locked": True, "points": points}
+def _grading_metadata(grade_id: str, **own) -> dict:
+    """Write what nbgrader knows about a cell; one with points is a locked test."""
+    kind = {"solution": False, "task": False, "schema_version": SCHEMA_VERSION}
+    is_test = "points" in own
+    return kind | {"grade_id": grade_id, "grade": is_test, "locked": is_test} | own
 
 
 def _clear_outputs(notebook: NotebookNode) -> NotebookNode:
@@ -252,6 +204,6 @@ def _read_sources(
 
 
 def _write(notebook: NotebookNode, path: Path) -> Path:
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
     return path

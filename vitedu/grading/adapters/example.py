@@ -31,11 +31,7 @@ CUT_OFF = "finn"  # whose files end in the middle
 
 
 def write_class(folder: Path) -> Path:
-    """Write the class, both files of each student, into a folder, which is returned.
-
-    Raises:
-        ValueError: the course's notebooks, of which they are made, are not here.
-    """
+    """Write the class, both files of each student, into a folder, which is returned."""
     stems = {exercise.stem for exercise in in_notebook(NOTEBOOK)}
     folder.mkdir(parents=True, exist_ok=True)
     for source in (path for path in find_sources() if path.stem in stems):

@@ -22,41 +22,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import vitedu
+from vitedu.checks.inputs import SPLIT
 from vitedu.exercises import EXERCISES, Exercise, select
 from vitedu.files import replace_file, write_whole
-from vitedu.grading.grades import SubmissionGrade
+from vitedu.grading.grades import SubmissionGrade, not_gradable
 from vitedu.grading.intake.submissions import read_folder
 from vitedu.grading.pages.exports import gradescope_results
-from vitedu.grading.store import SPLIT
-from vitedu.grading.student import grade_submission, not_gradable, real_parts
+from vitedu.grading.student import Parts, grade_submission
 
 SETTINGS_FILE = "assignment.json"
 MAX_METADATA = 2**20  # the most bytes of submission_metadata.json that are read
-
-SETUP = """\
-#!/usr/bin/env bash
-# Run once, as root, when Gradescope builds the image. \
-VITEDU_PYTHON names a Python that has everything already.
-set -euo pipefail
-root="${AUTOGRADER_ROOT:-/autograder}"
-if [ -n "${VITEDU_PYTHON:-}" ]; then
-  exit 0
-fi
-apt-get update
-apt-get install -y --no-install-recommends python3 python3-venv
-python3 -m venv "$root/venv"
-"$root/venv/bin/python" -m pip install --no-cache-dir --requirement "$root/source/requirements.txt"
-"""
-
-RUN = """\
-#!/usr/bin/env bash
-# Run for each submission. The sources hold the references: nobody but this user may read them.
-set -euo pipefail
-root="${AUTOGRADER_ROOT:-/autograder}"
-chmod -R go-rwx "$root/source" "$root/results"
-export PYTHONPATH="$root/source" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-exec "${VITEDU_PYTHON:-$root/venv/bin/python}" -m vitedu.grading.adapters.gradescope "$root"
-"""
 
 
 def write_autograder(
@@ -68,15 +43,9 @@ def write_autograder(
         out: the file, ending in ``.zip``.
         notebooks: the notebooks of the assignment: one of the course's, or a folder of them.
         exercises: which of their exercises are graded.
-
-    Returns:
-        The file.
-
-    Raises:
-        ValueError: another ending, or no exercise is left.
-        FileNotFoundError: as ``find_notebooks``.
     """
     from vitedu.course.notebooks import find_notebooks  # needs nbformat, which a container lacks
+    from vitedu.grading.adapters.assign import read_template
 
     out = Path(out)
     if out.suffix != ".zip":
@@ -87,24 +56,23 @@ def write_autograder(
         raise ValueError(f"no notebook in {notebooks} holds one of these exercises.")
     package = Path(vitedu.__file__).parent
     files = {
-        "setup.sh": SETUP,
-        "run_autograder": RUN,
+        "setup.sh": read_template("setup.sh"),
+        "run_autograder": read_template("run_autograder.sh"),
         "requirements.txt": "\n".join(requirements()) + "\n",
     }
-    shipped = [path for kind in ("*.py", "*.toml", "templates/*") for path in package.rglob(kind)]
-    for path in sorted(shipped):
+    kinds = ("*.py", "*.toml", "box/*.txt", "templates/*")
+    for path in sorted(path for kind in kinds for path in package.rglob(kind)):
         files[f"vitedu/{path.relative_to(package).as_posix()}"] = path.read_text(encoding="utf-8")
     # All submissions get the same input sizes; the values are drawn for each submission.
     total = hashlib.sha256("\0".join(files.values()).encode()).digest()
     sizes = 1 + int.from_bytes(total[:8], "big") % (SPLIT - 1)
     files[SETTINGS_FILE] = json.dumps({"exercises": ids, "sizes": sizes}) + "\n"
     out.parent.mkdir(parents=True, exist_ok=True)
-    with replace_file(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replace_file(out) as new, zipfile.ZipFile(new, "w") as archive:
         for name, text in files.items():
             entry = zipfile.ZipInfo(name)  # dated 1980, so that the same sources make the same zip
-            entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (0o755 if text.startswith("#!") else 0o644) << 16
-            archive.writestr(entry, text)
+            archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
     return out
 
 
@@ -126,7 +94,7 @@ def grade_container(root: Path) -> dict:
     student, identity = _read_student(root)
     seed = settings["sizes"] * SPLIT + secrets.randbelow(SPLIT)
     try:
-        submission, parts = read_folder(root / "submission", student, identity), real_parts()
+        submission, parts = read_folder(root / "submission", student, identity), Parts()
         unsafe = os.environ.get("VITEDU_ALLOW_UNSAFE") == "1"
         with parts.open_box(allow_unsafe=unsafe) as box:
             grade = grade_submission(submission, exercises, parts, box, seed=seed, log=log.append)
@@ -141,9 +109,8 @@ def grade_container(root: Path) -> dict:
         + [f"{e.exercise}, {f.kind}: {f.message}" for e in grade.exercises for f in e.flags],
         "trouble": log,
     }
-    folder = root / "results"
-    folder.mkdir(exist_ok=True)
-    write_whole(folder / "results.json", json.dumps(results, indent=1).encode())
+    (root / "results").mkdir(exist_ok=True)
+    write_whole(root / "results" / "results.json", json.dumps(results, indent=1).encode())
     return results
 
 

@@ -20,56 +20,17 @@ import stat  # noqa: F401
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from vitedu.grading.box import linux, seccomp
 from vitedu.grading.box.limits import MB
 
-# What to try: one expression a line, with each of the named targets as ``it``. ``new`` is a path
-# beside it at which nothing is.
-TRIES = """
-files, readable: read(it)
-files, links: os.readlink(it)
-files, private: os.listdir(it)
-references, references: read(it)
-network, ports: open_socket("AF_INET").connect(("127.0.0.1", it))
-network, sockets: open_socket("AF_UNIX").connect(it.encode())
-network, families: open_socket(it)
-network, families: open_socket(it, socket.SOCK_DGRAM)
-network, once: [end.close() for end in socket.socketpair()]
-write, folders: make(it + "/vitedu-canary")
-write, places: make(it + "/vitedu-canary")
-write, changeable: close(os.open(it, os.O_WRONLY))
-write, changeable: os.truncate(it, os.stat(it).st_size)
-write, changeable: os.chmod(it, stat.S_IMODE(os.stat(it).st_mode))
-write, changeable: os.utime(it, ns=(os.stat(it).st_atime_ns, os.stat(it).st_mtime_ns))
-write, changeable: set_attributes(it)
-write, changeable: take_lease(it)
-write, worthless: close(os.open(it, os.O_RDONLY | os.O_TRUNC))
-write, worthless: os.chown(it, os.getuid(), os.getgid())
-write, worthless: os.setxattr(it, "user.a", b"")
-write, worthless: os.mkdir(new)
-write, worthless: os.rmdir(new)
-write, worthless: os.symlink("/", new)
-write, worthless: os.unlink(new)
-write, worthless: os.link(it, new)
-write, worthless: os.rename(new, new + "2")
-write, worthless: os.unlink(new + "2")
-processes, processes: os.kill(it, 0)
-processes, others: read_memory(it)
-processes, others: resource.prlimit(it, resource.RLIMIT_NOFILE)
-processes, others: os.setpriority(os.PRIO_PROCESS, it, os.getpriority(os.PRIO_PROCESS, it))
-processes, others: os.sched_setaffinity(it, os.sched_getaffinity(it))
-processes, others: close(os.pidfd_open(it))
-children, children: fork()
-children, once: os.posix_spawn(sys.executable, [sys.executable, "-c", "0"], {})
-disk, own: make(it + "/filler")
-disk, own: close(os.open(it, os.O_WRONLY | os.O_TMPFILE))
-disk, own: os.rmdir(os.mkdir(it + "/folder") or it + "/folder")
-"""
+_TRIES = Path(__file__).with_name("tries.txt").read_text("utf-8").splitlines()
+TRIES = [(*head.split(", "), code) for head, _, code in (row.partition(": ") for row in _TRIES[2:])]
 REFUSALS = (errno.EPERM, errno.EACCES, errno.ENOSYS)
 # calls of the table that do something whatever their arguments are
-UNSAFE_CALLS = {"fork", "vfork", "vhangup"}
+UNSAFE_CALLS = {"fork", "vfork", "vhangup", "sync"}
 # what a refused or decided call would do -> its name and arguments
 FORBIDDEN = {
     "io_uring": ("io_uring_setup", 0, 0),
@@ -92,10 +53,8 @@ def main(requests: int, replies: int) -> None:
     plan = json.loads(os.read(requests, length))
     targets = list_targets(plan)
     results: dict[str, list[str]] = {}
-    lines = [line.partition(": ") for line in TRIES.strip().splitlines()]
-    tries = [(*head.split(", "), text) for head, _, text in lines]
     count = 0
-    for name, target, text in tries:
+    for name, target, text in TRIES:
         code = compile(text, text, "eval")
         for it in targets[target]:
             count += 1
@@ -193,11 +152,7 @@ def fork() -> None:
 
 
 def find_number(name: str) -> Any:
-    """Return the number of a call on this machine, None if it has no such call.
-
-    Raises:
-        OSError: the table of calls has no column for this machine.
-    """
+    """Return the number of a call on this machine, None if it has no such call."""
     machine = os.uname().machine
     if sys.platform != "linux" or machine not in seccomp.MACHINES:
         raise OSError(errno.ENOSYS, f"the calls of {sys.platform} on {machine} are not known")

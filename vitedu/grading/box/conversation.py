@@ -54,16 +54,12 @@ class Worker:
         self.restrictions: list[str] = []
         self.missing: dict[str, str] = {}
         self.cpu = 0.0
-        self.has_survivors = self.is_abandoned = False
+        self.has_survivors = self.is_abandoned = self._is_closed = False
         self._status_line = b""  # the beginning of a message on the status socket
-        self._start: dict | None = None  # the message how it started
-        self._end: dict | None = None  # the message how it ended
+        self._told: dict = {}  # how it started, and how it ended
         self._rest = memoryview(b"")  # what is left to send
-        self._reply = bytearray()
-        self._output = bytearray()
-        self._excess = 0
+        self._reply, self._output, self._excess = bytearray(), bytearray(), 0
         self._pipes = {"request", "reply", "output", "status"}
-        self._is_closed = False
         self._trouble: WorkerTrouble | None = None
 
     def __enter__(self):
@@ -79,38 +75,29 @@ class Worker:
         return text + (f"\n[{self._excess} more bytes]" if self._excess else "")
 
     def wait_for_start(self, seconds: float) -> None:
-        """Wait until the worker says which restrictions it has.
-
-        Raises:
-            WorkerTrouble: with reason ``grader``, because no answer has run yet.
-        """
+        """Wait until the worker says which restrictions it has."""
         deadline = time.monotonic() + seconds
-        while not self._start and not self._end:
+        while not self._told:
             seconds_left = deadline - time.monotonic()
             if "status" not in self._pipes:
                 raise WorkerTrouble("grader", "the preloaded process has ended.")
             if seconds_left <= 0:
                 raise WorkerTrouble("grader", f"no worker started within {seconds:g} s.")
             self._exchange(seconds_left)
-        start = self._start or self._end or {}
-        if "restrictions" not in start:
-            raise WorkerTrouble("grader", f"no worker could be started: {start}")
-        self.restrictions, self.missing = start["restrictions"], start["missing"]
-        self.cpu = start["cpu"]
+        if "restrictions" not in self._told:
+            raise WorkerTrouble("grader", f"no worker could be started: {self._told}")
+        self.restrictions, self.missing = self._told["restrictions"], self._told["missing"]
+        self.cpu = self._told["cpu"]
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
-        """Send one frame and wait for the reply.
+        """Send one frame and return the reply, both with their prefix.
 
         Args:
-            frame: the request, with its prefix.
+            frame: the request.
             seconds: wall-clock limit for both directions together.
 
-        Returns:
-            The reply, with its prefix.
-
         Raises:
-            WorkerTrouble: there is none. The worker is killed, and every later call raises the
-                same.
+            WorkerTrouble: there is none. The worker is killed, and later calls raise the same.
         """
         if self._trouble:
             raise self._trouble
@@ -129,7 +116,9 @@ class Worker:
         self._rest = memoryview(frame)
         while self._reply_length() != len(self._reply):
             if self._has_ended:
-                self._drain()
+                for _ in range(64):  # read what is left; a process that it left may still write
+                    if not self._exchange(0):
+                        break
                 if self._reply_length() != len(self._reply):
                     raise self._explain_end()
             elif "reply" not in self._pipes or (self._rest and "request" not in self._pipes):
@@ -139,10 +128,9 @@ class Worker:
             elif time.monotonic() < deadline:
                 self._exchange(deadline - time.monotonic())
             else:
-                words = f"no reply within {seconds:g} s"
-                if self._rest:
-                    words += f"; {len(self._rest)} of {len(frame)} bytes were never read"
-                raise WorkerTrouble("timeout", f"{words}.")
+                unread = f"; {len(self._rest)} of {len(frame)} bytes were never read"
+                words = f"no reply within {seconds:g} s{unread if self._rest else ''}."
+                raise WorkerTrouble("timeout", words)
         if self._rest:
             raise WorkerTrouble("protocol", "the worker replied before it had read all.")
         reply, self._reply = bytes(self._reply), bytearray()
@@ -175,26 +163,19 @@ class Worker:
         if not data:
             self._pipes.discard(name)
         elif name == "output":
-            room = self.limits.output_kb * 1024 - len(self._output)
-            self._output += data[: max(room, 0)]
-            self._excess += len(data) - min(len(data), max(room, 0))
+            kept = data[: max(0, self.limits.output_kb * 1024 - len(self._output))]
+            self._output += kept
+            self._excess += len(data) - len(kept)
         elif name == "reply":
             self._reply += data
             self._reply_length()
         else:
             *lines, self._status_line = (self._status_line + data).split(b"\n")
-            for message in map(json.loads, lines):
-                if "ended" in message:
-                    self._end = message
-                else:
-                    self._start = message
+            for line in lines:
+                self._told |= json.loads(line)
 
     def _reply_length(self) -> int | None:
-        """Return the length of the whole reply; None until its prefix has arrived.
-
-        Raises:
-            WorkerTrouble: the reply is too long, or longer than it announced.
-        """
+        """Return the length of the whole reply; None until its prefix has arrived."""
         if len(self._reply) < PREFIX:
             return None
         length = PREFIX + int.from_bytes(self._reply[:PREFIX], "little")
@@ -207,13 +188,7 @@ class Worker:
 
     @property
     def _has_ended(self) -> bool:
-        return self._end is not None or "status" not in self._pipes
-
-    def _drain(self) -> None:
-        """Read what is left in the pipes of a dead worker; a process it left may still write."""
-        for _ in range(64):
-            if not self._exchange(0):
-                return
+        return "ended" in self._told or "status" not in self._pipes
 
     def _wait_for_end(self) -> None:
         deadline = time.monotonic() + GRACE
@@ -221,10 +196,10 @@ class Worker:
             self._exchange(deadline - time.monotonic())
 
     def _explain_end(self) -> WorkerTrouble:
-        if self._end is None or self.is_abandoned:
+        if "ended" not in self._told or self.is_abandoned:
             words = "the preloaded process ended, and its workers with it."
             return WorkerTrouble("grader", words, server_ended=True)
-        code, cpu, limits = self._end["ended"], self._end["cpu"] - self.cpu, self.limits
+        code, cpu, limits = self._told["ended"], self._told["used"] - self.cpu, self.limits
         if code == OUT_OF_MEMORY:
             return WorkerTrouble("memory", f"more than {limits.memory_mb} MB were asked for.")
         if code == -signal.SIGXCPU or (code < 0 and cpu >= limits.cpu_seconds - 0.5):

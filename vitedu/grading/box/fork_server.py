@@ -68,11 +68,7 @@ def hide_libraries(names: list[str]) -> None:
 
 
 def load_libraries(hidden_libraries: list[str]) -> int:
-    """Import what every worker needs, and return the number of threads, 0 if that is not known.
-
-    Args:
-        hidden_libraries: libraries to hide, from torch as well.
-    """
+    """Import what every worker needs, and return the number of threads, 0 if that is not known."""
     hide_libraries(hidden_libraries)
     import torch
 
@@ -102,8 +98,8 @@ class ForkServer:
     def run(self) -> None:
         """Handle requests, kills and ended workers until the control socket closes."""
         wakeup_read, wakeup_write = os.pipe()
-        for fd in (wakeup_read, wakeup_write):
-            os.set_blocking(fd, False)
+        os.set_blocking(wakeup_read, False)
+        os.set_blocking(wakeup_write, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
         while True:
@@ -115,7 +111,9 @@ class ForkServer:
                 if fd == self.control.fileno():
                     message, fds = receive(self.control)
                     if message is None:
-                        return self.kill_all()
+                        for pid in list(self.workers):
+                            self.kill(pid)
+                        return
                     self.spawn(message, fds)
                 elif fd == wakeup_read:
                     os.read(wakeup_read, 4096)
@@ -137,19 +135,16 @@ class ForkServer:
             os.close(fd)
 
     def fork_worker(self, task: str, number: int, fds: list[int]) -> int:
-        """Fork a worker. If a loaded process cannot fork safely, the child starts a new Python."""
+        """Fork a worker. Where no loaded process can fork safely, the child loads torch itself."""
         if pid := os.fork():
             return pid
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            if self.setup["forks"]:
-                become_worker(self.setup, task, number, fds)
-            for fd in fds:
-                os.set_inheritable(fd, True)
-            arguments = json.dumps([self.setup, task, number, fds])
-            python = [*self.setup["python"], "start_new_python", arguments]
-            os.execv(python[0], python)
+            if not self.setup["forks"]:
+                load_libraries(self.setup["hidden_libraries"])
+                prepare(self.setup)
+            become_worker(self.setup, task, number, fds)
         except BaseException as error:  # no code of an answer has run yet
             write_status(fds[3], {"failed": f"{type(error).__name__}: {error}"})
         finally:
@@ -158,10 +153,8 @@ class ForkServer:
     def kill(self, pid: int) -> None:
         """Kill a worker and its process group."""
         for kill in (os.killpg, os.kill):
-            try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
         self.reap(pid)
 
     def reap(self, pid: int = -1) -> None:
@@ -175,51 +168,30 @@ class ForkServer:
                 ended_pid, status, usage = os.wait4(pid, 0 if pid > 0 else os.WNOHANG)
             except ChildProcessError:
                 return
-            if not ended_pid:
-                return
-            if ended_pid in self.workers:
-                status_socket = self.workers.pop(ended_pid)
+            if status_socket := self.workers.pop(ended_pid, None):
                 cpu = usage.ru_utime + usage.ru_stime
-                send(status_socket, {"ended": os.waitstatus_to_exitcode(status), "cpu": cpu})
+                send(status_socket, {"ended": os.waitstatus_to_exitcode(status), "used": cpu})
                 status_socket.close()
-            if pid > 0:
+            if pid > 0 or not ended_pid:
                 return
-
-    def kill_all(self) -> None:
-        """Kill all workers."""
-        for pid in list(self.workers):
-            self.kill(pid)
-
-
-def start_new_python(arguments: str) -> None:
-    """Run a worker in the new Python that ``ForkServer.fork_worker`` started."""
-    setup, task, number, fds = json.loads(arguments)
-    load_libraries(setup["hidden_libraries"])
-    prepare(setup)
-    become_worker(setup, task, number, fds)
-
-
-# --- communication with the parent ----------------------------------------------------------------
 
 
 def send(connection: socket.socket, message: dict) -> None:
     """Send one line; do nothing if the parent has gone."""
-    try:
+    with contextlib.suppress(OSError):
         connection.sendall(json.dumps(message).encode() + b"\n")
-    except OSError:
-        pass
 
 
 def receive(connection: socket.socket) -> tuple[dict | None, list[int]]:
     """Receive one line and the descriptors sent with it; None if the socket is closed."""
     text, fds = b"", []
-    while not text.endswith(b"\n"):
-        try:
+    with contextlib.suppress(OSError):
+        while not text.endswith(b"\n"):
             piece, new, _, _ = socket.recv_fds(connection, MAX_LINE, 16)
-        except OSError:
-            piece, new = b"", []
-        fds += new
-        text += piece
-        if not piece:
-            return None, fds
-    return json.loads(text), fds
+            fds += new
+            text += piece
+            if not piece:
+                break
+        else:
+            return json.loads(text), fds
+    return None, fds

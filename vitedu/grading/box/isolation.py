@@ -30,8 +30,11 @@ from vitedu.grading.box.levels import PACKAGE, Isolation, IsolationError, measur
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.package_view import base_files
 
-# modules of this folder that are needed inside the box
-BOX_MODULES = ("canary", "confinement", "limits", "linux", "fork_server", "seccomp")
+# files of this folder that are needed inside the box
+BOX_FILES = (
+    "canary.py confinement.py limits.py linux.py fork_server.py seccomp.py calls.txt tries.txt"
+)
+USUAL = Limits()
 DECOY = "decoy.txt"  # a file in the box that the canary tries to change
 LOAD_SECONDS = 120.0  # for importing torch from a slow disk
 START_SECONDS = 20.0  # for a fork on a busy machine
@@ -46,9 +49,6 @@ class Box:
         level: ``full``, ``partial: ...`` or ``none``.
         isolation: what the canary found.
         events: what happened to the fork server, in words.
-
-    Raises:
-        IsolationError: no worker starts on this machine, and why.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Box:
         self._numbers = itertools.count(random.SystemRandom().randrange(USERS[1]))
         self._is_closed = False
         self._workers: set[Worker] = set()
-        remove_stale_folders(Path(self._folder.name).parent)
+        folder = Path(self._folder.name)
+        remove_stale_folders(folder.parent)
         try:
-            folder = Path(self._folder.name)
             folder.chmod(0o755)
             make_empty_folder(folder / "empty")
             write_view(folder / "view", files)
@@ -84,7 +84,7 @@ class Box:
         except BaseException as error:
             self.close()
             if isinstance(error, OSError) and error.errno in (ENOSPC, EROFS):
-                words = f"{self._folder.name} cannot be written ({error.strerror})"
+                words = f"{folder} cannot be written ({error.strerror})"
                 raise OSError(f"{words}; make room, or set TMPDIR to another folder.") from None
             if isinstance(error, (OSError, WorkerTrouble)):
                 raise IsolationError(str(error)) from error
@@ -125,9 +125,6 @@ class Box:
         """Open a box of the same kind for one answer.
 
         If its fork server ends, no other answer can be the cause.
-
-        Raises:
-            IsolationError: it cannot be opened.
         """
         self.events.append("an answer is run again by a preloaded process of its own")
         return type(self)(self.limits, self._files, isolation=self.isolation)
@@ -142,27 +139,18 @@ class Box:
             self._launcher.shutdown()
             self._folder.cleanup()
 
-    # --- the fork server ------------------------------------------------------------------------
-
     def _launch(self) -> None:
         self._stop()
         control, child_end = socket.socketpair()
         messages = Path(self._folder.name) / "messages.txt"
 
-        def popen():
-            with messages.open("wb") as file:
-                return subprocess.Popen(
-                    [*self._plan.command, "serve", str(child_end.fileno())],
-                    env=self._plan.environment,
-                    pass_fds=[child_end.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=file,
-                    start_new_session=True,
-                )
-
-        with child_end:
-            self._process, self._control = self._launcher.submit(popen).result(), control
+        with child_end, messages.open("wb") as file:
+            number = child_end.fileno()
+            silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": file}
+            how = silent | {"pass_fds": [number], "start_new_session": True}
+            command, environment = [*self._plan.command, str(number)], self._plan.environment
+            start = partial(subprocess.Popen, command, env=environment, **how)
+            self._process, self._control = self._launcher.submit(start).result(), control
         control.settimeout(LOAD_SECONDS)
         send(control, self._plan.setup)
         loaded, _ = receive(control)
@@ -189,14 +177,8 @@ class Box:
                 self._process.wait()
             self._process = None
 
-    # --- workers --------------------------------------------------------------------------------
-
     def _fork_worker(self, task: str) -> Worker:
-        """Have a worker forked and connect it to new pipes.
-
-        Raises:
-            WorkerTrouble: with reason ``grader``, if it did not start.
-        """
+        """Have a worker forked and connect it to new pipes."""
         setup = self._plan.setup
         with self._lock:
             if self._is_closed or self._control is None:
@@ -205,13 +187,13 @@ class Box:
             worker, child_fds = self._connect_worker()
             message = {"task": task, "number": next(self._numbers) % USERS[1]}
             try:
+                line = json.dumps(message).encode() + b"\n"
                 try:
-                    line = json.dumps(message).encode() + b"\n"
                     socket.send_fds(self._control, [line], child_fds)
                 finally:
                     for fd in child_fds:
                         os.close(fd)
-                # without preloading, the worker is a new Python that has to load torch first
+                # without preloading, the worker has to load torch first
                 worker.wait_for_start(START_SECONDS if setup["forks"] else LOAD_SECONDS)
             except (OSError, WorkerTrouble) as error:
                 worker.close()
@@ -235,22 +217,19 @@ class Box:
 
 
 def open_box(
-    limits: Limits | None = None,
-    *,
-    allow_unsafe: bool = False,
-    files: dict[str, str] | None = None,
+    limits: Limits = USUAL, *, allow_unsafe: bool = False, files: dict[str, str] | None = None
 ) -> Box:
     """Open a box.
 
     Args:
-        limits: of each worker; default: ``Limits()``.
+        limits: of each worker.
         allow_unsafe: whether a box of level ``none`` may be opened.
         files: the package's files in the box, path -> text; default ``package_view.base_files()``.
 
     Raises:
         IsolationError: no box can be opened; the message has the remedy.
     """
-    box = Box(limits or Limits(), base_files() if files is None else files)
+    box = Box(limits, base_files() if files is None else files)
     if box.level != "none" or allow_unsafe:
         return box
     box.close()
@@ -274,13 +253,9 @@ def make_empty_folder(folder: Path) -> None:
 
 def write_view(folder: Path, files: dict[str, str]) -> None:
     """Write the package's files for the box into a folder, readable by everyone."""
-    names = [f"grading/box/{name}.py" for name in BOX_MODULES]
-    texts = {
-        DECOY: "",
-        **files,
-        **{f"vitedu/{name}": (PACKAGE / name).read_text("utf-8") for name in names},
-    }
-    for name, text in texts.items():
+    names = [f"grading/box/{name}" for name in BOX_FILES.split()]
+    own = {f"vitedu/{name}": (PACKAGE / name).read_text("utf-8") for name in names}
+    for name, text in {DECOY: "", **files, **own}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")

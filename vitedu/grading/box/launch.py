@@ -22,7 +22,7 @@ view, libraries = json.loads(sys.argv[1])
 sys.path[:0] = [view]
 sys.path += libraries
 from vitedu.grading.box import fork_server
-getattr(fork_server, sys.argv[2])(*sys.argv[3:])
+fork_server.serve(sys.argv[2])
 """
 SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 STORES = ("/nix/store", "/gnu/store")  # where some systems keep all libraries
@@ -47,20 +47,10 @@ class LaunchPlan:
 
 
 def plan_launch(limits: Limits, view: Path, empty: Path) -> LaunchPlan:
-    """Make the command and the set-up.
-
-    Args:
-        limits: of the workers.
-        view: folder with the package's files for the box.
-        empty: an empty folder, in which the workers run and where nothing can be made.
-
-    Raises:
-        OSError: this platform has no box.
-    """
+    """Make the command and the set-up."""
     if sys.platform not in ("linux", "darwin"):
-        raise OSError(
-            f"vitedu grade needs Linux or macOS (got {sys.platform}); on Windows, use WSL."
-        )
+        words = f"vitedu grade needs Linux or macOS (got {sys.platform})"
+        raise OSError(f"{words}; on Windows, use WSL.")
     python = os.path.realpath(sys.executable)
     libraries = library_folders()
     readable = [python, str(Path(sys.base_prefix) / "lib"), *libraries, *SYSTEM, *STORES]
@@ -69,17 +59,11 @@ def plan_launch(limits: Limits, view: Path, empty: Path) -> LaunchPlan:
     required = [python, os.__file__, os.path.join(libraries[0], "torch", "__init__.py")]
     boot = [python, "-I", "-S", "-B", "-c", BOOT, json.dumps([str(view), libraries])]
     visible, folders = find_visible(readable)
-    environment = {
-        "PATH": "/nowhere",
-        "USER": "student",
-        **dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR"), str(empty)),
-        "MPLBACKEND": "Agg",
-        "LC_ALL": "C.UTF-8",
-        "PYTHONUTF8": "1",
-        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
-    }
-    if "LD_LIBRARY_PATH" in os.environ:
-        environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    environment = {n: path for n, path in os.environ.items() if n == "LD_LIBRARY_PATH"}
+    environment |= {"PATH": "/nowhere", "USER": "student", "MPLBACKEND": "Agg"}
+    environment |= dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR"), str(empty))
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    environment |= {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"} | dict.fromkeys(threads, "1")
     setup = {
         "limits": asdict(limits),
         "forks": sys.platform == "linux",  # on other systems the libraries do not survive a fork
@@ -90,7 +74,6 @@ def plan_launch(limits: Limits, view: Path, empty: Path) -> LaunchPlan:
         "visible_paths": [str(view), str(empty), *visible],
         "listed_folders": folders,
         "newest_landlock": NEWEST_LANDLOCK,
-        "python": boot,
     }
     return LaunchPlan(boot, environment, setup, required)
 

@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from vitedu import words
 from vitedu.grading.box.canary import write_frame
 from vitedu.grading.box.conversation import Worker, WorkerTrouble
 from vitedu.grading.box.limits import Limits
@@ -27,30 +28,13 @@ HOME = os.path.expanduser("~")
 CANARY_SECONDS = 60.0
 MANY = 1000  # threads that the canary tries to start
 MOST = 8  # findings of one kind that it reports
-# what the canary could do -> its description in the level
-BREACHES = {
-    "write": "files outside can be changed",
-    "processes": "other processes can be reached",
-    "references": "the references can be read",
-    "files": "other files can be read",
-    "network": "no network isolation",
-    "kernel": "parts of the kernel that no answer needs are open",
-    "children": "processes that it starts are not ended",
-    "threads": "no limit on threads",
-    "memory": "no limit on memory",
-    "disk": "no limit on temporary files",
-}
+_WORDS = words.read(PACKAGE / "grading/words.toml")
+BREACHES = _WORDS["breaches"]  # what the canary could do -> its description in the level
 SEVERE_BREACHES = ("write", "processes")
-REMEDIES = {
-    "landlock": "Landlock needs Linux 5.13 or newer with landlock in /sys/kernel/security/lsm (in "
-    "Docker, version 23 or newer).",
-    "seccomp": "The filter of system calls needs an x86-64 or aarch64 processor, and a container "
-    "that allows it.",
-    "own user": "Root needs the right to change the user (CAP_SETUID, CAP_SETGID).",
-}
+REMEDIES = _WORDS["remedies"]  # restriction that is missing -> what would help
 
 
-class IsolationError(RuntimeError):
+class IsolationError(ValueError):
     """No box can be opened, or its level is too low."""
 
 
@@ -91,10 +75,6 @@ def measure_isolation(
         limits: of that worker.
         needed: files that a worker must be able to read.
         decoy: a file of the grader that a worker can read.
-
-    Raises:
-        IsolationError: a worker cannot read a needed file, or the canary does not reply.
-        WorkerTrouble: no worker could be started.
     """
     with probe_targets(needed, decoy, limits.memory_mb) as plan, start() as canary:
         try:
@@ -124,12 +104,7 @@ def measure_isolation(
 def probe_targets(needed: list[str], decoy: str, memory_mb: int) -> Iterator[dict]:
     """Make files, a port and a socket that only the grader should be able to reach.
 
-    Args:
-        needed, decoy: see ``measure_isolation``.
-        memory_mb: that the canary may have.
-
-    Yields:
-        The plan of the canary: what to try to reach, and how much.
+    Yields the plan of the canary, which may have ``memory_mb``: what to try, and how much.
     """
     with ExitStack() as stack:
         folders = []

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import os
 import struct
+from contextlib import suppress
 
 DEATH_SIGNAL, DUMPABLE, NO_NEW_PRIVILEGES = 1, 4, 38  # options of prctl
 COLLAPSE = 25  # advice of madvise: use huge pages, at once
@@ -23,11 +24,7 @@ NEWEST_LANDLOCK = 6
 
 
 def call(name: str, *arguments) -> int:
-    """Call a function of libc.
-
-    Raises:
-        OSError: it returned -1, or this libc does not have the function.
-    """
+    """Call a function of libc."""
     libc = _libc()
     if not hasattr(libc, name):
         raise OSError(38, f"{name} is not in this libc")
@@ -50,16 +47,12 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def use_huge_pages() -> int:
+def use_huge_pages() -> None:
     """Move this process's private memory into huge pages where the kernel can.
 
     A fork copies one table entry for each page. With some 300 MB of small pages that is most of its
     cost. Kernels before 6.1 refuse, which does no harm.
-
-    Returns:
-        The number of bytes for which it was requested.
     """
-    num_bytes = 0
     with open("/proc/self/maps", encoding="ascii", errors="replace") as file:
         maps = [line.split(None, 5) for line in file]
     for place, access, _, _, _, *name in maps:
@@ -67,12 +60,8 @@ def use_huge_pages() -> int:
         if is_file or "w" not in access or "s" in access:
             continue
         start, end = (int(number, 16) for number in place.split("-"))
-        try:
+        with suppress(OSError):  # smaller than a huge page, or the kernel does not know the advice
             call("madvise", ctypes.c_void_p(start), ctypes.c_size_t(end - start), COLLAPSE)
-        except OSError:  # smaller than a huge page, or the kernel does not know the advice
-            continue
-        num_bytes += end - start
-    return num_bytes
 
 
 def prctl(option: int, value: int) -> None:
@@ -95,9 +84,6 @@ def restrict_files(allowed: dict[str, int], newest: int) -> None:
     Args:
         allowed: path -> kinds of access below it. A path that does not exist is ignored.
         newest: the newest version to use, to try what older kernels refuse.
-
-    Raises:
-        OSError: this kernel has no Landlock.
     """
     version = min(newest, system_call(444, None, 0, 1))
     known = sum(bits for number, bits in FILE_ACCESSES.items() if number <= version)

@@ -32,40 +32,31 @@ class ModuleState:
     """The present state of everything that the probes use."""
 
     def __init__(self) -> None:
-        others = [sys.modules[name] for name in (*TORCH, *OTHERS) if name in sys.modules]
-        own = [m for n, m in list(sys.modules.items()) if m is not None and n.startswith(OWN)]
-        tables = {  # each once, although several modules may import it
-            id(value): value
-            for module in own
-            for name, value in vars(module).items()
-            if type(value) is dict and not name.startswith("__")
-        }
-        classes = {each for m in own for each in vars(m).values() if type(each) is type}
-        self._classes = {each for each in classes if each.__module__.startswith(OWN)}
-        kinds = {torch.Tensor, nn.Parameter, nn.Module, nn.Linear, nn.Sequential, nn.BatchNorm1d}
-        kinds |= {TorchDispatchMode, TorchFunctionMode, json.JSONEncoder}
-        values = [f for module in own for f in vars(module).values()]
-        values += [f for k in (kinds | self._classes) - {torch.Tensor} for f in vars(k).values()]
-        # what a decorator has wrapped
-        values += [
-            vars(f)["__wrapped__"] for f in values if "__wrapped__" in getattr(f, "__dict__", ())
-        ]
-        functions = {id(f): f for f in values if type(f) is types.FunctionType}.values()
         # bound now, because an answer could replace what is looked up later
         self._set, self._drop, self._update = type.__setattr__, type.__delattr__, dict.update
+        others = list(filter(None, map(sys.modules.get, (*TORCH, *OTHERS))))
+        own = [m for n, m in list(sys.modules.items()) if m is not None and n.startswith(OWN)]
+        values = [value for module in own for value in vars(module).items()]
+        tables = {id(v): v for name, v in values if type(v) is dict and name[:2] != "__"}
+        classes = [v for _, v in values if type(v) is type]
+        self._classes = {each for each in classes if each.__module__.startswith(OWN)}
+        kinds = self._classes | {torch.Tensor, nn.Parameter, nn.Module, nn.Linear, nn.Sequential}
+        kinds |= {nn.BatchNorm1d, TorchDispatchMode, TorchFunctionMode, json.JSONEncoder}
         targets: list[tuple[Callable[..., None], Any]] = [
             # new names may stay there
             *((self._update, vars(module)) for module in (builtins, *others)),
             *((self._restore_own_module, vars(module)) for module in own),
+            # each once, although several modules may import it
             *((self._restore_table, table) for table in tables.values()),
-            *((self._restore_class, kind) for kind in kinds | self._classes),
+            *((self._restore_class, kind) for kind in kinds),
         ]
         # [how to restore, what, its entries]
         self._records: list[tuple[Callable[..., None], Any, Any]] = [
-            (restore, target, dict(vars(target) if isinstance(target, type) else target))
+            (restore, target, dict(getattr(target, "__dict__", target)))
             for restore, target in targets
         ]
-        self._functions = [(f, f.__code__, f.__defaults__, f.__kwdefaults__) for f in functions]
+        spaces = [vars(each) for each in (*own, *(kinds - {torch.Tensor}))]
+        self._functions = _find_functions(spaces)
         self.restore()
 
     def restore(self) -> None:
@@ -102,6 +93,14 @@ class ModuleState:
                 hides = any(name in base.__dict__ for base in kind.__mro__[1:])
                 if kind in self._classes or hides or name[:2] == "__":
                     self._drop(kind, name)
+
+
+def _find_functions(spaces: list[Any]) -> list[tuple[types.FunctionType, Any, Any, Any]]:
+    """Find functions in namespaces and inside decorators, each once, with what they run with."""
+    values = [value for space in spaces for value in space.values()]
+    values += [getattr(each, "__dict__", {}).get("__wrapped__") for each in values]
+    functions = {id(each): each for each in values if type(each) is types.FunctionType}.values()
+    return [(f, f.__code__, f.__defaults__, f.__kwdefaults__) for f in functions]
 
 
 # attributes of classes that Python itself changes

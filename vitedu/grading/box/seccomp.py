@@ -1,8 +1,8 @@
 """A filter of the Linux kernel for the system calls that an answer may not make.
 
-Role: a table of refused calls, its translation into the kernel's filter language (classic BPF), and
-``install``. Standard library only. The filter is installed in the forked worker, because its parent
-must be able to fork. The canary makes every refused call. The table has columns for two
+Role: translates the table of refused calls, ``calls.txt``, into the kernel's filter language
+(classic BPF), and ``install``s it in the forked worker, because its parent must be able to fork.
+Standard library only. The canary makes every refused call. The table has columns for two
 architectures; on any other ``install`` raises, and the level says so.
 
 Why no library: libseccomp's Python binding is not on PyPI, and would have to be inside the box on
@@ -19,6 +19,7 @@ import ctypes
 import functools
 import os
 import struct
+from pathlib import Path
 from typing import Any
 
 from vitedu.grading.box.linux import call
@@ -28,51 +29,10 @@ NEWEST = 462  # mseal, Linux 6.10; the numbers above 423 are common to all archi
 # machine -> (column of the table, the kernel's number of the architecture)
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
-# call, its number on x86-64 and on aarch64 (-: it does not exist there)
-CALLS = """
-# another process, another program
-fork 57 -, vfork 58 -, execve 59 221, execveat 322 281
-# connections
-socket 41 198, socketpair 53 199, bind 49 200, connect 42 203, listen 50 201, accept 43 202,
-accept4 288 242, sendto 44 206, sendmsg 46 211, sendmmsg 307 269
-# affecting other processes
-ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, kcmp 312 272, tkill 200 130,
-rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240, pidfd_send_signal 424 424, pidfd_open 434 434,
-pidfd_getfd 438 438, process_madvise 440 440, process_mrelease 448 448, setpriority 141 140,
-ioprio_set 251 30, migrate_pages 256 238, move_pages 279 239, sched_setaffinity 203 122,
-sched_setscheduler 144 119, sched_setparam 142 118, sched_setattr 314 274
-# its own user, which counts its threads
-setuid 105 146, setgid 106 144, setreuid 113 145, setregid 114 143, setresuid 117 147,
-setresgid 119 149, setfsuid 122 151, setfsgid 123 152, setgroups 116 159, capset 126 91
-# modes, owners and times of files, which Landlock leaves free; lengths, before Linux 6.2
-truncate 76 45, inotify_add_watch 254 27, fanotify_init 300 262,
-chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 -, fchown 93 55,
-lchown 94 -, fchownat 260 54, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88,
-setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14, lremovexattr 198 15,
-fremovexattr 199 16
-# memory that does not count against this process's limits, or that outlives it
-memfd_create 319 279, memfd_secret 447 447, shmget 29 194, shmat 30 196, shmctl 31 195,
-semget 64 190, semctl 66 191, msgget 68 186, msgsnd 69 189, msgctl 71 187, mq_open 240 180
-# namespaces and mounts
-unshare 272 97, setns 308 268, mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51,
-open_tree 428 428, move_mount 429 429, fsopen 430 430, fsconfig 431 431, fsmount 432 432,
-fspick 433 433, mount_setattr 442 442, name_to_handle_at 303 264, open_by_handle_at 304 265,
-statmount 457 457, listmount 458 458
-# large parts of the kernel that no answer needs
-bpf 321 280, perf_event_open 298 241, userfaultfd 323 282, io_uring_setup 425 425,
-io_uring_enter 426 426, io_uring_register 427 427, add_key 248 217, request_key 249 218,
-keyctl 250 219, init_module 175 105, finit_module 313 273, delete_module 176 106,
-kexec_load 246 104, kexec_file_load 320 294, reboot 169 142, swapon 167 224, swapoff 168 225,
-acct 163 89, quotactl 179 60, quotactl_fd 443 443, settimeofday 164 170, clock_settime 227 112,
-adjtimex 159 171, clock_adjtime 305 266, sethostname 170 161, setdomainname 171 162, iopl 172 -,
-ioperm 173 -, modify_ldt 154 -, personality 135 92, syslog 103 116, vhangup 153 58
-"""
-REFUSED_CALLS = {
-    name: (int(x86), None if arm == "-" else int(arm))
-    for row in CALLS.strip().splitlines()
-    if not row.startswith("#")
-    for name, x86, arm in map(str.split, row.rstrip(",").split(","))
-}
+_TABLE = Path(__file__).with_name("calls.txt").read_text("utf-8").splitlines()
+_ROWS = [row.split() for line in _TABLE if line[0] != "#" for row in line.rstrip(",").split(",")]
+# call -> its number on x86-64 and on aarch64
+REFUSED_CALLS = {n: (int(x), None if arm == "-" else int(arm)) for n, x, arm in _ROWS}
 
 # Decided by a pointer to a structure, which no filter can read. Libraries then use an older call.
 OLD_FORM = {"clone3": (435, 435), "openat2": (437, 437)}
@@ -110,9 +70,6 @@ def assemble_filter(machine: str, pid: int) -> bytes:
     Args:
         machine: as in ``os.uname().machine``.
         pid: of the filtered process, the only one that it may signal.
-
-    Raises:
-        OSError: the table has no column for this machine.
     """
     if machine not in MACHINES:
         known = " and ".join(MACHINES)
@@ -158,11 +115,7 @@ def filter_template(machine: str) -> bytes:
 
 
 def install() -> None:
-    """Apply the filter to this thread for good; threads that it starts later inherit it.
-
-    Raises:
-        OSError: the kernel refuses, or the machine is not in the table.
-    """
+    """Apply the filter to this thread for good; threads that it starts later inherit it."""
     code = filter_template(os.uname().machine).replace(ANY_PID, struct.pack("=I", os.getpid()))
     buffer = ctypes.create_string_buffer(code, len(code))
     head = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))  # struct sock_fprog

@@ -20,10 +20,13 @@ from vitedu.grading.intake.similarity import split_tokens
 # tokens of a reference, with its signature; hardly anybody writes one this long by chance
 MIN_TOKENS = 90
 # names that no answer has by accident: frames and insides of Python, the process, foreign memory
+# and code, the environment, connections
 INSIDES = set(
     "_getframe f_back f_locals f_globals tb_frame gi_frame cr_frame __globals__ __closure__ "
     "__code__ __subclasses__ __loader__ __spec__ __builtins__ meta_path get_objects get_referrers "
-    "settrace setprofile _exit popen fork ctypes".split()
+    "settrace setprofile _exit popen fork ctypes "
+    "mmap cffi cpp_extension load_inline load_library ExtensionFileLoader environ getenv putenv "
+    "LD_PRELOAD socket".split()
 )
 _JUDGES = re.compile(r"vitedu\.(checks|grading)\b")
 MOST_WORDS = 8  # that a flag names

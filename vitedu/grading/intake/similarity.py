@@ -46,29 +46,26 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
         student -> flags of kind "similar", only for students who have any.
     """
     shared: dict[tuple[str, str], list[tuple[str, float, int]]] = defaultdict(list)
-    exercises = sorted({id for own in answers.values() for id in own})
-    for exercise in exercises:
-        if find(exercise).kind == "value":
-            continue
-        runs = {s: own[exercise].runs for s, own in answers.items() if exercise in own}
-        for pair, overlap, common in _find_pairs(runs):
-            shared[pair].append((exercise, overlap, common))
+    for exercise in sorted({id for own in answers.values() for id in own}):
+        if find(exercise).kind != "value":
+            runs = {s: own[exercise].runs for s, own in answers.items() if exercise in own}
+            for pair, overlap, common in _find_pairs(runs):
+                shared[pair].append((exercise, overlap, common))
     partners: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for (one, other), matches in shared.items():
         total = sum(common for _, _, common in matches)
-        if total < MIN_RUNS:
-            continue
-        words = []
-        for id, overlap, _ in matches:
-            same = answers[one][id].source.strip() == answers[other][id].source.strip()
-            words.append(f"{id} {overlap:.0%}{' to the letter' if same else ''}")
-        partners[one].append((total, f"{other}: {', '.join(words)}"))
-        partners[other].append((total, f"{one}: {', '.join(words)}"))
+        if total >= MIN_RUNS:
+            words = []
+            for id, overlap, _ in matches:
+                same = answers[one][id].source.strip() == answers[other][id].source.strip()
+                words.append(f"{id} {overlap:.0%}{' to the letter' if same else ''}")
+            partners[one].append((-total, f"{other}: {', '.join(words)}"))
+            partners[other].append((-total, f"{one}: {', '.join(words)}"))
     flags = {}
     for student, others in partners.items():
-        others.sort(key=lambda item: (-item[0], item[1]))
-        more = f"; and {len(others) - PARTNERS} more" if len(others) > PARTNERS else ""
-        message = "nearly the same as " + "; ".join(text for _, text in others[:PARTNERS]) + more
+        texts = [text for _, text in sorted(others)]
+        more = f"; and {len(texts) - PARTNERS} more" if len(texts) > PARTNERS else ""
+        message = f"nearly the same as {'; '.join(texts[:PARTNERS])}{more}"
         flags[student] = [Flag("similar", message)]
     return flags
 

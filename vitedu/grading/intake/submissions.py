@@ -4,9 +4,9 @@ Role: reads the names of files and folders. It recognises plain files, a folder 
 folder for each assignment, the downloads of Moodle and Canvas, and nbgrader's ``submitted/``.
 ``extraction`` reads the answers.
 
-Nothing is lost silently. Archives, empty folders, links and other files become flags of their
-student or, if they belong to none, problems of the folder. Archives are not unpacked, and symbolic
-links are not followed.
+Nothing is lost silently. Archives, empty folders, links, hidden and other files become flags of
+their student or, if they belong to none, problems of the folder. Archives are not unpacked, and
+symbolic links are not followed.
 
 References: Moodle names folders ``Full Name_participant_assignsubmission_file_`` (mod/assign,
 download of all submissions); Canvas names files ``lastnamefirst_LATE_user_file_name``
@@ -17,17 +17,17 @@ import os
 import re
 import stat
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vitedu.exercises import EXERCISES, MORE
-from vitedu.grading.grades import Flag, Submission
+from vitedu.grading.grades import WORDS, Flag, Submission
 
 STUDENT_FROM = ("auto", "file", "folder", "moodle", "canvas")
 MAX_NOTEBOOKS = 40  # of one student; only the newest are taken
-MAX_DEPTH = 12  # nested folders
+MAX_DEPTH = 12  # nested folders; words.toml says it too
 
 _NOTEBOOKS = {exercise.chapter: exercise.notebook for exercise in EXERCISES}
 _WORD_START, _CHAPTER = r"(?:^|(?<=[\W_]))", f"({'|'.join(_NOTEBOOKS)})"
@@ -36,7 +36,10 @@ NOTEBOOK_IN_NAME = re.compile(
 )
 COPY_MARK = re.compile(r"(?: ?\((\d+)\)|-Copy(\d*)|[ _-]copy ?(\d*))$", re.I)
 
-MOODLE = re.compile(r"(?P<name>[^/]+?)(?:_(?P<id>\d+))?_assignsubmission_(?:file|onlinetext)_?")
+# a download's name of a student's folder, with all below it, or of a file
+MOODLE = re.compile(
+    r"(?P<name>[^/]+?)(?:_(?P<id>\d+))?_assignsubmission_(?:file|onlinetext)_?(?:/.*|[^/]*)", re.S
+)
 CANVAS = re.compile(  # behind an anonymous name stands no number of a student
     r"(?:(?:(?P<late2>late)_)?anon_(?P<anon>[^_]+)|(?P<name>.+?)(?:_(?P<late>late))?_(?P<id>\d+))"
     r"_(?:(?P<file>\d+)_(?P<rest>.+)|(?:text|link)\.html)",
@@ -49,17 +52,11 @@ CANVAS_STRICT = re.compile(
 _NBGRADER = {"source", "release", "autograded", "feedback", "solution"}
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 _WORK_ENDINGS = (".py", ".pdf", ".html", ".docx")  # others: an instructor's notes
-_IGNORED_NAMES = {"__macosx", "__pycache__", "thumbs.db", "desktop.ini", "timestamp.txt"}
-# kind of an entry that is no notebook, and of its flag -> what is said about it
-_UNUSABLE = {
-    "archive": "{} is an archive; unpack it and grade again",
-    "other_file": "{} is no notebook and bears no student's name",
-    "link": "{} is a symbolic link, which is not followed",
-    "special": "{} is no regular file",
-    "empty_folder": "the folder {} is empty",
-    "too_deep": f"{{}} lies more than {MAX_DEPTH} folders deep",
-    "closed": "{} cannot be read",
-}
+# what systems and programs write; nobody hands it in
+_IGNORED = re.compile(
+    r"__macosx|__pycache__|thumbs\.db|desktop\.ini|timestamp\.txt|\._.*|\.ds_store|\.ipynb_checkpoints",
+    re.I | re.S,
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class _Entry:
 
     parts: tuple[str, ...]  # its relative path
     path: Path
-    kind: str  # "notebook" or a key of ``_UNUSABLE``
+    kind: str  # "notebook", or that of its flag
     order: tuple = ()  # newer is larger
 
     @property
@@ -89,7 +86,7 @@ class _Entry:
 
     @property
     def flag(self) -> Flag:
-        return Flag(self.kind, _UNUSABLE[self.kind].format(self.label))
+        return Flag(self.kind, WORDS["flags"][self.kind]["says"].format(self.label))
 
 
 @dataclass(frozen=True)
@@ -119,28 +116,17 @@ def find_submissions(folder: Path, student_from: str = "auto") -> Intake:
     Returns:
         Submissions and problems. Files are oldest first. A student without usable files has flags
         that say why.
-
-    Raises:
-        ValueError: the rule is unknown.
-        OSError: there is no such folder.
     """
     if student_from not in STUDENT_FROM:
-        raise ValueError(
-            f"student_from must be one of {', '.join(STUDENT_FROM)} (got {student_from!r})."
-        )
+        known = ", ".join(STUDENT_FROM)
+        raise ValueError(f"student_from must be one of {known} (got {student_from!r}).")
     root, problems = _enter_nbgrader(Path(folder))
     entries = list(_walk(root))
-    skip = _has_assignment_folders(entries)
-    canvas, moodle = _looks_like_canvas(entries), _moodle_depth(entries)
-    owned: _Owned = []
-    for entry in entries:
-        parts = entry.parts[1:] if skip and len(entry.parts) > 1 else entry.parts
-        owner = _find_owner(entry, parts, student_from, canvas, moodle, root)
-        if owner is None:
-            problems.append(entry.flag)
-        else:
-            owned.append((entry, owner))
-    return Intake(_mark_namesakes(_group_by_student(owned)), problems)
+    layout = _Layout(entries, student_from, root.resolve().name)
+    owners = [(entry, layout.find_owner(entry)) for entry in entries]
+    owned = [(entry, owner) for entry, owner in owners if owner]
+    problems += [entry.flag for entry, owner in owners if not owner]
+    return Intake(_group_by_student(owned), problems)
 
 
 def read_folder(folder: Path, student: str, identity: dict[str, str] | None = None) -> Submission:
@@ -162,7 +148,7 @@ def _walk(root: Path, parts: tuple[str, ...] = ()) -> Iterator[_Entry]:
         return
     has_entries = False
     for item in items:
-        if item.name.startswith(".") or item.name.casefold() in _IGNORED_NAMES:
+        if _IGNORED.fullmatch(item.name):
             has_entries = has_entries or not item.is_dir(follow_symlinks=False)
             continue
         has_entries, own, path = True, (*parts, item.name), Path(item.path)
@@ -172,7 +158,9 @@ def _walk(root: Path, parts: tuple[str, ...] = ()) -> Iterator[_Entry]:
             yield _Entry(own, path, "closed")
             continue
         order = (status.st_mtime_ns, _canvas_file(item.name), _copy_number(item.name), own)
-        if not stat.S_ISDIR(status.st_mode):
+        if item.name.startswith("."):
+            yield _Entry(own, path, "hidden")
+        elif not stat.S_ISDIR(status.st_mode):
             yield _Entry(own, path, _kind_of_file(item.name, status.st_mode), order)
         elif len(own) < MAX_DEPTH:
             yield from _walk(root, own)
@@ -200,67 +188,61 @@ def _enter_nbgrader(root: Path) -> tuple[Path, list[Flag]]:
     return root / "submitted", [Flag("layout", message)]
 
 
-def _has_assignment_folders(entries: Iterable[_Entry]) -> bool:
-    """Tell whether the top folders are assignments: all have names of the course's notebooks."""
-    tops = {entry.parts[0] for entry in entries if len(entry.parts) > 1}
-    return bool(tops) and all(stem_of(top) and not _strip_notebook(top) for top in tops)
-
-
-def _looks_like_canvas(entries: Iterable[_Entry]) -> bool:
-    names = [entry.name for entry in entries if entry.kind == "notebook"]
-    num_canvas = sum(CANVAS_STRICT.fullmatch(name) is not None for name in names)
-    return num_canvas > 0 and 2 * num_canvas >= len(names)
-
-
-def _moodle_depth(entries: list[_Entry]) -> int:
-    """Return the depth of Moodle's names: 0, 1 for several downloads side by side, -1 for none.
-
-    Depth 1 requires that all names there are Moodle's, because a student could have chosen some.
-    """
-    tops = {entry.parts[0] for entry in entries}
-    num_moodle = sum(MOODLE.match(top) is not None for top in tops)
-    if num_moodle:
-        return 0 if 2 * num_moodle >= len(tops) else -1
-    below = [entry.parts[1] for entry in entries if len(entry.parts) > 1]
-    return 1 if below and all(MOODLE.match(name) for name in below) else -1
-
-
 # --- whose it is ---------------------------------------------------------------------------------
 
 
-def _find_owner(
-    entry: _Entry, parts: tuple[str, ...], rule: str, canvas: bool, moodle: int, root: Path
-) -> _Owner | None:
-    """Find the student to whom an entry belongs; None if its name does not tell."""
-    if rule in ("auto", "moodle") and (owner := _find_moodle_owner(entry.parts, moodle)):
-        return owner
-    # inside a student's folder the student chose the names, and could choose another student's
-    canvas = rule == "canvas" or (rule == "auto" and canvas and len(parts) == 1)
-    if canvas and (owner := _find_canvas_owner(entry.name)):
-        return owner
-    in_folder = len(parts) > 1 or entry.kind in ("empty_folder", "too_deep", "closed")
-    if in_folder and rule != "file":
-        name, parent = clean_name(parts[0]), entry.parts[: len(entry.parts) - len(parts)]
-        return _Owner(("folder", name), name, mark=parts[0], folder=parent)
-    is_work = entry.name.casefold().endswith(_WORK_ENDINGS)
-    if entry.kind == "empty_folder" or (entry.kind == "other_file" and not is_work):
-        return None
-    # if the file is named like a notebook of the course, the folder's name stands for the student
-    fallback = parts[0] if len(parts) > 1 else root.resolve().name
-    student = clean_name(_strip_notebook(_strip_endings(clean_name(entry.name))) or fallback)
-    return _Owner(("file", student), student)
+class _Layout:
+    """The layout of a folder, and whose an entry is.
 
+    What a platform names counts only where it puts names: inside a folder of his own a student
+    could choose somebody else's.
+    """
 
-def _find_moodle_owner(parts: tuple[str, ...], depth: int) -> _Owner | None:
-    """Read the name that Moodle gave at this depth; the student chose all deeper names."""
-    if not 0 <= depth < len(parts):
-        return None
-    match = MOODLE.match(parts[depth])
-    if not match or not (depth == len(parts) - 1 or match.end() == len(parts[depth])):
-        return None
-    name, number = clean_name(match["name"]), match["id"] or ""
-    identity = {"name": name} | ({"moodle_id": number} if number else {})
-    return _Owner(("moodle", name), name, identity, mark=number, folder=parts[:depth])
+    def __init__(self, entries: list[_Entry], rule: str, folder: str):
+        self.rule, self.folder = rule, folder
+        paths = [entry.parts for entry in entries if entry.kind != "hidden"]
+        folders = {parts[0] for parts in paths if len(parts) > 1}
+        # the top folders are assignments if all have names of the course's notebooks
+        are_stems = [bool(stem_of(top)) and not _strip_notebook(top) for top in folders]
+        self.skip = bool(are_stems) and all(are_stems)
+        names = [entry.name for entry in entries if entry.kind == "notebook"]
+        num_canvas = sum(CANVAS_STRICT.fullmatch(name) is not None for name in names)
+        self.is_canvas = num_canvas > 0 and 2 * num_canvas >= len(names)
+        # Moodle's names stand at the top, or below several downloads side by side, where all must
+        # be Moodle's; -1: nowhere
+        tops = [MOODLE.fullmatch(top) is not None for top in {parts[0] for parts in paths}]
+        below = [MOODLE.fullmatch(parts[1]) is not None for parts in paths if len(parts) > 1]
+        at_top = 2 * sum(tops) >= len(tops)
+        self.moodle = 0 if any(tops) and at_top else 1 if not any(tops) and all(below) else -1
+
+    def find_owner(self, entry: _Entry) -> _Owner | None:
+        """Find the student of an entry; None if its name does not tell."""
+        is_below = self.skip and len(entry.parts) > 1
+        parts, parent = (entry.parts[1:], entry.parts[:1]) if is_below else (entry.parts, ())
+        if self.rule in ("auto", "moodle") and (owner := self._find_moodle_owner(entry.parts)):
+            return owner
+        canvas = self.rule == "canvas" or (self.rule == "auto" and self.is_canvas and not parts[1:])
+        if canvas and (owner := _find_canvas_owner(entry.name)):
+            return owner
+        in_folder = len(parts) > 1 or entry.kind in ("empty_folder", "too_deep", "closed")
+        if in_folder and self.rule != "file":
+            name = clean_name(parts[0])
+            return _Owner(("folder", name), name, mark=parts[0], folder=parent)
+        is_work = entry.kind != "other_file" or entry.name.casefold().endswith(_WORK_ENDINGS)
+        if entry.kind in ("empty_folder", "hidden") or not is_work:
+            return None
+        # if the file is named like a notebook of the course, the folder's name is the student's
+        fallback = parts[0] if len(parts) > 1 else self.folder
+        name = clean_name(_strip_notebook(_strip_endings(clean_name(entry.name))) or fallback)
+        return _Owner(("file", name), name)
+
+    def _find_moodle_owner(self, parts: tuple[str, ...]) -> _Owner | None:
+        match = MOODLE.fullmatch("/".join(parts[self.moodle :])) if self.moodle >= 0 else None
+        if not match:
+            return None
+        name, number = clean_name(match["name"]), match["id"] or ""
+        identity = {"name": name} | ({"moodle_id": number} if number else {})
+        return _Owner(("moodle", name), name, identity, mark=number, folder=parts[: self.moodle])
 
 
 def _find_canvas_owner(name: str) -> _Owner | None:
@@ -269,16 +251,17 @@ def _find_canvas_owner(name: str) -> _Owner | None:
         return None
     number = match["id"] or f"anon_{match['anon']}"
     label = clean_name(match["name"] or number)
-    late = bool(match["late"] or match["late2"])
     identity = {"canvas_id": number} | ({"name": label} if match["name"] else {})
-    return _Owner(("canvas", number), label, identity, late)
+    return _Owner(("canvas", number), label, identity, bool(match["late"] or match["late2"]))
 
 
-def _group_by_student(owned: _Owned) -> list[tuple[Submission, str]]:
-    """Make a submission of the entries of each student, with the layout that named the student.
+def _group_by_student(owned: _Owned) -> list[Submission]:
+    """Make a submission of the entries of each student, sorted by name.
 
     Moodle gives a student another number in each assignment, and a Mac writes a name in another
-    way. One name with two marks is therefore one student, unless both marks are in one folder.
+    way. One name with two marks is therefore one student, unless both marks are in one folder. Then
+    the number, or the layout, becomes a part of the name. Two folders of one name stay namesakes,
+    which ``batch`` leaves to a person.
     """
     marks: dict[tuple, set[tuple]] = defaultdict(set)
     for _, owner in owned:
@@ -287,25 +270,18 @@ def _group_by_student(owned: _Owned) -> list[tuple[Submission, str]]:
     groups: dict[tuple, _Owned] = defaultdict(list)
     for entry, owner in owned:
         groups[owner.key, owner.mark if owner.key in namesakes else ""].append((entry, owner))
-    return [(_build_submission(own, own[0][1]), key[0]) for (key, _), own in groups.items()]
-
-
-def _mark_namesakes(submissions: list[tuple[Submission, str]]) -> list[Submission]:
-    """Add the number, or the layout, to a name that several students have.
-
-    Two folders of one name stay namesakes, which ``batch`` leaves to a person.
-    """
-    rules: dict[str, list[str]] = defaultdict(list)
-    for submission, rule in submissions:
-        rules[submission.student].append(rule)
-    marked = []
-    for submission, rule in submissions:
-        others, identity = rules[submission.student], submission.identity
+    rules = Counter((own[0][1].name, rule) for ((rule, _), _), own in groups.items())
+    names = Counter(own[0][1].name for own in groups.values())
+    submissions = []
+    for ((rule, _), _), own in groups.items():
+        submission = _build_submission(own, own[0][1])
+        name, identity = submission.student, submission.identity
         mark = identity.get("moodle_id") or identity.get("canvas_id")
-        if len(others) > 1 and (mark := mark or (rule if others.count(rule) == 1 else "")):
-            submission = replace(submission, student=f"{submission.student} ({mark})")
-        marked.append(submission)
-    return sorted(marked, key=lambda submission: submission.student)
+        mark = mark or (rule if rules[name, rule] == 1 else "")
+        if names[name] > 1 and mark:
+            submission = replace(submission, student=f"{name} ({mark})")
+        submissions.append(submission)
+    return sorted(submissions, key=lambda submission: submission.student)
 
 
 # --- one student ---------------------------------------------------------------------------------
@@ -313,12 +289,27 @@ def _mark_namesakes(submissions: list[tuple[Submission, str]]) -> list[Submissio
 
 def _build_submission(owned: _Owned, owner: _Owner) -> Submission:
     """Make one student's submission."""
-    entries, flags = [entry for entry, _ in owned], []
-    usable = [entry for entry in entries if entry.kind == "notebook"]
-    usable.sort(key=lambda entry: entry.order)
-    if len(usable) > MAX_NOTEBOOKS:
-        older, usable = usable[:-MAX_NOTEBOOKS], usable[-MAX_NOTEBOOKS:]
-        message = f"{len(older)} notebooks left out: more than {MAX_NOTEBOOKS} of one student"
+    entries = [entry for entry, _ in owned]
+    notebooks = sorted((e for e in entries if e.kind == "notebook"), key=lambda e: e.order)
+    usable = notebooks[-MAX_NOTEBOOKS:]
+    flags = _list_flags(entries, usable, len(notebooks) - len(usable))
+    if any(own.late for _, own in owned):
+        flags.append(Flag("late", "Canvas calls it late"))
+    identity = dict(owner.identity)
+    for key, value in [item for _, own in owned for item in own.identity.items()]:
+        known = identity.setdefault(key, value)
+        if key == "moodle_id" and value not in known.split():  # keep one for each assignment
+            identity[key] = f"{known} {value}"
+    files = tuple(entry.path for entry in usable)
+    place = "/".join((*owner.folder, owner.mark or "".join(entry.name for entry in entries[:1])))
+    return Submission(owner.name, files, identity, tuple(flags), place)
+
+
+def _list_flags(entries: list[_Entry], usable: list[_Entry], num_older: int) -> list[Flag]:
+    """Say what is odd about the files of a student."""
+    flags = []
+    if num_older:
+        message = f"{num_older} notebooks left out: more than {MAX_NOTEBOOKS} of one student"
         flags.append(Flag("too_many_files", message))
     claims = defaultdict(list)
     for entry in usable:
@@ -327,10 +318,9 @@ def _build_submission(owned: _Owned, owner: _Owner) -> Submission:
         if len(names) > 1:
             words = f"{len(names)} files for {clean_name(claim)}, the newest wins"
             flags.append(Flag("two_files", f"{words}: {', '.join(names)}"))
-    for entry in usable:
-        if not entry.name.casefold().endswith(".ipynb"):
-            words = f"{entry.label} is read as a notebook, whatever its ending"
-            flags.append(Flag("renamed", words))
+    renamed = [entry.label for entry in usable if not entry.name.casefold().endswith(".ipynb")]
+    words = "is read as a notebook, whatever its ending"
+    flags += [Flag("renamed", f"{label} {words}") for label in renamed]
     flags += [entry.flag for entry in entries if entry.kind not in ("notebook", "other_file")]
     if others := [entry.label for entry in entries if entry.kind == "other_file"]:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
@@ -338,17 +328,7 @@ def _build_submission(owned: _Owned, owner: _Owner) -> Submission:
         flags.append(Flag("other_file", words))
     if not usable:
         flags.append(Flag("no_notebook", "nothing that was handed in is a notebook (.ipynb)"))
-    if any(own.late for _, own in owned):
-        flags.append(Flag("late", "Canvas calls it late"))
-    identity = dict(owner.identity)
-    for _, own in owned:
-        for key, value in own.identity.items():
-            known = identity.setdefault(key, value)
-            if key == "moodle_id" and value not in known.split():  # keep one for each assignment
-                identity[key] = f"{known} {value}"
-    files = tuple(entry.path for entry in usable)
-    place = "/".join((*owner.folder, owner.mark or "".join(entry.name for entry in entries[:1])))
-    return Submission(owner.name, files, identity, tuple(flags), place)
+    return flags
 
 
 # --- names ---------------------------------------------------------------------------------------

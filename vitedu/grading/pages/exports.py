@@ -16,41 +16,29 @@ https://owasp.org/www-community/attacks/CSV_Injection
 
 import csv
 import io
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from vitedu.exercises import Exercise, find
-from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, ExerciseGrade, Flag
+from vitedu.grading.grades import (
+    FAILED,
+    NOT_GRADABLE,
+    PASSED,
+    REASONS,
+    ExerciseGrade,
+    Flag,
+    clean,
+    safe_cell,
+)
 from vitedu.grading.grades import SubmissionGrade as Grade
-from vitedu.grading.pages.skeleton import clean, count, number
+from vitedu.grading.pages.skeleton import count, number
 
 MARK = "\ufeff"  # byte order mark: tells Excel that this is UTF-8
-FORMULA = tuple("=+-@|＝＋－＠")  # signs with which a formula begins in some spreadsheet
-SPLITTING = str.maketrans({";": "；", '"': "”", "\t": " "})
-MAX_CELL = 1000  # the most characters of a cell; spreadsheets accept 32,767
 
 # field of Classroom 50's result.json -> variable of its runner
 CLASSROOM_VARIABLES = {"classroom": "CLASSROOM", "assignment": "ASSIGNMENT", "owner": "OWNER"}
 CLASSROOM_VARIABLES |= {"assignment_type": "ASSIGNMENT_TYPE", "submission": "SUBMISSION_TAG"}
 CLASSROOM_VARIABLES |= {"commit": "COMMIT_URL", "release": "RELEASE_URL"}
-
-
-def safe_cell(words: str) -> str:
-    """Make text that a spreadsheet shows in one cell and does not compute.
-
-    A cell that begins like a formula, also after spaces, gets an apostrophe in front, and so does
-    one that begins with an apostrophe: two names never make one cell. Line ends become spaces, and
-    semicolons and quotes their wide forms, because quoting stops no program that splits at ``;``.
-
-    Example:
-        >>> [safe_cell(words) for words in ("=1+1", " @SUM(A1)", "Anna-Lena", "a;=1\\tb\\r\\nc")]
-        ["'=1+1", "' @SUM(A1)", 'Anna-Lena', 'a；=1 b c']
-    """
-    flat = " ".join(clean(words[:MAX_CELL]).translate(SPLITTING).splitlines())
-    visible = (c for c in flat if unicodedata.category(c) not in ("Cf", "Zs"))
-    begins = words[:1] in ("\t", "\r", "\n") or next(visible, "") in FORMULA
-    return f"'{flat}" if begins or flat.startswith("'") else flat
 
 
 def write_table(names: str | Sequence[str], rows: Iterable[Sequence], *, mark: bool = True) -> str:
@@ -63,28 +51,18 @@ def write_table(names: str | Sequence[str], rows: Iterable[Sequence], *, mark: b
     return (MARK if mark else "") + buffer.getvalue()
 
 
-# --- for people ----------------------------------------------------------------------------------
-
-
 def grades_csv(grades: Iterable[Grade]) -> str:
     """Write a row for each student and exercise."""
-    return write_table(
-        "student exercise points max_points state reason attempted misconceptions flags detail "
-        "decided_by comment",
-        (
-            [grade.student, each.exercise, each.points, each.max_points, each.state, each.reason]
-            + [
-                "" if each.state == NOT_GRADABLE else "yes" if each.attempted else "no",
-                " ".join(each.misconceptions),
-                list_kinds([*each.flags, *grade.flags]),
-                each.detail,
-                each.decided_by,
-                each.comment,
-            ]
-            for grade in grades
-            for each in grade.exercises
-        ),
+    names = "student exercise points max_points state reason attempted misconceptions flags detail "
+    rows = (
+        (grade.student, each.exercise, each.points, each.max_points, each.state, each.reason)
+        + ("" if each.state == NOT_GRADABLE else "yes" if each.attempted else "no",)
+        + (" ".join(each.misconceptions), list_kinds([*each.flags, *grade.flags]))
+        + (each.detail, each.decided_by, each.comment)
+        for grade in grades
+        for each in grade.exercises
     )
+    return write_table(names + "decided_by comment", rows)
 
 
 def totals_csv(grades: Iterable[Grade], num_exercises: int) -> str:
@@ -93,30 +71,24 @@ def totals_csv(grades: Iterable[Grade], num_exercises: int) -> str:
     "exercises" says over how many; "final" says whether these are all and no points are open.
     """
 
-    def rows():
-        for grade in grades:
-            states = [each.state for each in grade.exercises]
-            num_untouched = sum(not each.attempted for each in grade.exercises)
-            flags = [flag for each in grade.exercises for flag in each.flags]
-            yield [grade.student, grade.points, grade.max_points, grade.open_points] + [
-                "no" if grade.open_points or len(states) < num_exercises else "yes",
-                grade.core.points,
-                grade.core.max_points,
-                len(states),
-                states.count(PASSED),
-                states.count(FAILED) - num_untouched,
-                num_untouched,
-                states.count(NOT_GRADABLE),
-                sum(bool(each.decided_by) for each in grade.exercises),
-                grade.isolation,
-                list_kinds([*flags, *grade.flags]),
-                ", ".join(grade.files),
-            ]
+    def row(grade: Grade) -> Sequence:
+        states = [each.state for each in grade.exercises]
+        num_untouched = sum(not each.attempted for each in grade.exercises)
+        num_decided = sum(bool(each.decided_by) for each in grade.exercises)
+        flags = [flag for each in grade.exercises for flag in each.flags]
+        is_final = not grade.open_points and len(states) >= num_exercises
+        return (
+            (grade.student, grade.points, grade.max_points, grade.open_points)
+            + ("yes" if is_final else "no", grade.core.points, grade.core.max_points, len(states))
+            + (states.count(PASSED), states.count(FAILED) - num_untouched, num_untouched)
+            + (states.count(NOT_GRADABLE), num_decided, grade.isolation)
+            + (list_kinds([*flags, *grade.flags]), ", ".join(grade.files))
+        )
 
     return write_table(
         "student points max_points open_points final core_points core_max_points exercises passed "
         "failed not_attempted not_gradable decided isolation flags files",
-        rows(),
+        map(row, grades),
     )
 
 
@@ -125,24 +97,19 @@ def open_csv(grades: Iterable[Grade]) -> str:
 
     Points and a comment are filled in by hand and read with ``vitedu grade ... --with open.csv``.
     """
-    return write_table(
-        "student exercise open_points reason meaning detail points comment",
-        (
-            [grade.student, each.exercise, each.max_points, each.reason]
-            + [REASONS[each.reason], each.detail, "", ""]
-            for grade in grades
-            for each in grade.exercises
-            if each.state == NOT_GRADABLE
-        ),
+    rows = (
+        (grade.student, each.exercise, each.max_points, each.reason)
+        + (REASONS[each.reason], each.detail, "", "")
+        for grade in grades
+        for each in grade.exercises
+        if each.state == NOT_GRADABLE
     )
+    return write_table("student exercise open_points reason meaning detail points comment", rows)
 
 
 def list_kinds(flags: Iterable[Flag]) -> str:
     """Name the kinds of flags, each once."""
     return " ".join(dict.fromkeys(flag.kind for flag in flags))
-
-
-# --- for learning platforms ----------------------------------------------------------------------
 
 
 def canvas_csv(grades: Iterable[Grade], exercises: Sequence[Exercise], assignment: str = "") -> str:
@@ -204,14 +171,12 @@ def gradescope_results(grade: Grade) -> dict:
     submission's score is the sum of what was graded, and its text says first if that is not final.
     If nothing could be graded, the required score is 0, and the text says that it is not a grade.
     """
-    tests = [_gradescope_test(find(each.exercise), each) for each in grade.exercises]
     open_grades = [each for each in grade.exercises if each.state == NOT_GRADABLE]
     lines = []
-    if open_grades and len(open_grades) == len(grade.exercises):
-        lines.append("Nothing could be graded by machine. The score shown is not a grade.")
-    elif open_grades:
-        lines.append("The score shown is not final.")
     if open_grades:
+        nothing = "Nothing could be graded by machine. The score shown is not a grade."
+        is_all = len(open_grades) == len(grade.exercises)
+        lines.append(nothing if is_all else "The score shown is not final.")
         lines.append(
             f"{count(len(open_grades), 'exercise')} with {number(grade.open_points)} points could "
             "not be graded by machine and wait for your instructor. They are marked below."
@@ -220,11 +185,10 @@ def gradescope_results(grade: Grade) -> dict:
     return {
         "score": grade.points,
         "output": "\n".join(lines),
-        "output_format": "text",
-        "test_output_format": "text",
+        **dict.fromkeys(("output_format", "test_output_format"), "text"),
         "visibility": "visible",
         "stdout_visibility": "hidden",
-        "tests": tests,
+        "tests": [_gradescope_test(each) for each in grade.exercises],
         "extra_data": {
             "open_points": grade.open_points,
             "states": {each.exercise: each.state for each in grade.exercises},
@@ -234,22 +198,25 @@ def gradescope_results(grade: Grade) -> dict:
     }
 
 
-def _gradescope_test(exercise: Exercise, grade: ExerciseGrade) -> dict:
-    test = {
-        "number": exercise.number,
-        "name": f"{exercise.id}: {exercise.title}",
-        "max_score": grade.max_points,
-        "visibility": "visible",
-    }
+def _gradescope_test(grade: ExerciseGrade) -> dict:
+    exercise = find(grade.exercise)
+    test: dict = {"number": exercise.number, "name": f"{exercise.id}: {exercise.title}"}
+    test |= {"max_score": grade.max_points, "visibility": "visible", "output": _describe(grade)}
     if grade.state == NOT_GRADABLE:
-        text = f"Not graded yet, and not a 0: {REASONS[grade.reason]}."
-        return test | {"output": clean("\n".join(filter(None, [text, grade.detail])))}
-    lines = [f"{label}: {words}" for label, words in grade.lines if label != "again"]
-    if not grade.attempted:
-        lines = ["The cell is as you got it."]
-    words = clean("\n".join(filter(None, [grade.headline, *lines])))
-    status = "passed" if grade.state == PASSED else "failed"
-    return test | {"score": grade.points, "status": status, "output": words}
+        return test
+    return test | {"score": grade.points, "status": grade.state}
+
+
+def _describe(grade: ExerciseGrade) -> str:
+    """Say in words what became of an exercise."""
+    if grade.state == NOT_GRADABLE:
+        lines = [f"Not graded yet, and not a 0: {REASONS[grade.reason]}.", grade.detail]
+    elif not grade.attempted:
+        lines = [grade.headline, "The cell is as you got it."]
+    else:
+        said = [f"{label}: {words}" for label, words in grade.lines if label != "again"]
+        lines = [grade.headline, *said]
+    return clean("\n".join(filter(None, lines)))
 
 
 def classroom_results(grade: Grade, environment: Mapping[str, str]) -> dict:
@@ -276,7 +243,7 @@ def classroom_results(grade: Grade, environment: Mapping[str, str]) -> dict:
             "passed": each.state == PASSED,
             "score": round(100 * (each.points or 0)),
             "max-score": 0 if each.points is None else round(100 * each.max_points),
-            "output": _gradescope_test(find(each.exercise), each)["output"],
+            "output": _describe(each),
         }
         for each in grade.exercises
     ]

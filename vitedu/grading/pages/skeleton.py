@@ -7,48 +7,19 @@ Role: ``render`` fills a template of ``templates/``. ``text`` removes unsafe cha
 
 import functools
 import re
-import unicodedata
 from pathlib import Path
 from xml.etree import ElementTree
 
 import jinja2
 from markupsafe import Markup
 
-from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade
-from vitedu.grading.store import safe_name
+from vitedu.grading.grades import FAILED, WORDS, ExerciseGrade, clean, safe_name
 
 # state -> (sign, word); the sign says the same as the colour
-SIGNS = {
-    PASSED: ("✓", "passed"),
-    "partly": ("◐", "partly right"),
-    FAILED: ("✗", "not right yet"),
-    "untouched": ("○", "left as it was"),
-    NOT_GRADABLE: ("?", "could not be graded"),
-}
-
-STORED = (
-    "Names, points, answers that did not pass and what was said about them are stored in this "
-    "folder of grades and nowhere else; delete the folder to forget them."
-)
+SIGNS = {state: tuple(pair) for state, pair in WORDS["signs"].items()}
 
 _SHAPES = {"svg", "title", "desc", "g", "rect", "text", "tspan", "line", "polygon", "polyline"}
 _SHAPES |= {"circle", "ellipse", "path"}
-_DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
-
-
-def clean(words: str) -> str:
-    """Replace control characters, lone surrogates, and marks that change the writing direction.
-
-    Example:
-        >>> clean("a\\x1b[31mb\\u202ec\\ttab")
-        'a�[31mb�c\\ttab'
-    """
-    return "".join(
-        "�"
-        if (unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t") or ord(c) in _DIRECTIONS
-        else c
-        for c in words.replace("\r\n", "\n")
-    )
 
 
 def text(words: str, limit: int = 4000) -> str:
@@ -63,22 +34,12 @@ def text(words: str, limit: int = 4000) -> str:
 
 
 def number(points: float) -> str:
-    """Write 4.0 as 4 and 2.25 as 2.25.
-
-    Example:
-        >>> number(4.0), number(2.25), number(1 / 3)
-        ('4', '2.25', '0.33')
-    """
+    """Write 4.0 as 4, 2.25 as 2.25, and a third as 0.33."""
     return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
 def count(amount: float, singular: str, plural: str = "") -> str:
-    """Write an amount with its noun.
-
-    Example:
-        >>> count(1, "submission"), count(2.5, "point")
-        ('1 submission', '2.5 points')
-    """
+    """Write an amount with its noun, such as "1 submission" or "2.5 points"."""
     return f"{number(amount)} {singular if amount == 1 else plural or singular + 's'}"
 
 
@@ -121,24 +82,22 @@ def safe_svg(svg: str) -> Markup:
 
 
 def render(template: str, **values) -> str:
-    """Fill a template of ``templates/``.
-
-    Raises:
-        jinja2.UndefinedError: the template uses a value that is not given.
-    """
-    return _environment().get_template(template).render(signs=SIGNS, stored=STORED, **values)
+    """Fill a template of ``templates/``."""
+    return (
+        _environment().get_template(template).render(signs=SIGNS, stored=WORDS["stored"], **values)
+    )
 
 
 @functools.cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates"), encoding="utf-8"),
-        autoescape=True,
+        autoescape=lambda name: not str(name).endswith(".txt"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = [text, number, count, safe_svg]
+    filters = [clean, text, number, count, safe_svg]
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["file_name"] = safe_name
     return environment

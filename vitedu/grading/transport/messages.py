@@ -44,9 +44,6 @@ _DEFAULTS = vars(Case(""))
 _NOT_SENT = {"snapshots", "is_read"}  # of an observation; only the judge reads draws
 
 
-# --- cases --------------------------------------------------------------------------------------
-
-
 def write_case(case: Case, name: str) -> dict:
     """Write what an answer may know about a case, under a name that tells nothing.
 
@@ -73,9 +70,6 @@ def write_value(value: Any) -> Any:
     """Write a value as data of a frame.
 
     Lists, tuples, dicts, recipes and numbers that JSON lacks become ``{tag: content}``.
-
-    Raises:
-        WireError: a value of this type cannot be sent.
     """
     kind = type(value)
     if value is None or kind in (bool, str):
@@ -108,9 +102,6 @@ def read_value(data: Any) -> Any:
         return RECIPES[tag](**read_value(content))
     items = [read_value(item) for item in content]
     return tuple(items) if tag == "tuple" else items
-
-
-# --- answers and values ------------------------------------------------------------------------
 
 
 def write_plain(plain: PlainValue) -> dict:
@@ -148,9 +139,6 @@ class LoadResult:
     printed: str = ""
 
 
-# --- observations -------------------------------------------------------------------------------
-
-
 def write_observation(seen: Observation) -> dict:
     """Write an observation; of a tensor that is too large or has a rare dtype, only its type."""
     types, bytes_left = dict(seen.types), MAX_TOTAL
@@ -171,9 +159,6 @@ def write_observation(seen: Observation) -> dict:
 def read_observations(data: Any, limit: int) -> list[Observation]:
     """Read the observations of one reply, at least one and at most ``limit``."""
     return [read_fields(Observation, item) for item in _items(data, limit, least=1)]
-
-
-# --- fields -------------------------------------------------------------------------------------
 
 
 def write_fields(value: Any) -> Any:
@@ -200,38 +185,44 @@ def read_fields(hint: Any, data: Any, limit: int = NAME) -> Any:
 
     Texts are cut to ``limit`` characters, and those of fields to ``LIMITS``.
     """
-    kind, inner = get_origin(hint) or hint, get_args(hint)
+    kind: Any = get_origin(hint) or hint
+    inner = get_args(hint)
     if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        if not isinstance(data, dict) or set(data) != set(hints):
-            raise WireError(f"expected the keys {', '.join(sorted(hints))}.")
-        return kind(**{n: read_fields(h, data[n], LIMITS.get(n, NAME)) for n, h in hints.items()})
+        fields = _hints(kind)
+        if not isinstance(data, dict) or set(data) != set(fields):
+            raise WireError(f"expected the keys {', '.join(sorted(fields))}.")
+        read = {n: read_fields(h, data[n], LIMITS.get(n, NAME)) for n, h in fields.items()}
+        return kind(**read)
     if kind is UnionType:
         return None if data is None else read_fields(inner[0], data, limit)
     if kind is dict:
         pairs = [_items(pair, 2, least=2) for pair in _items(data, MAX_LIST)]
-        return {read_fields(str, name): read_fields(inner[1], each, limit) for name, each in pairs}
+        return {clean(name, NAME): read_fields(inner[1], each, limit) for name, each in pairs}
     if kind is tuple and inner[-1] is not ...:
         items = _items(data, len(inner), least=len(inner))
         return tuple(read_fields(h, item, limit) for h, item in zip(inner, items, strict=True))
     if kind in (tuple, frozenset):
         items = _items(data, MAX_LIST if kind is tuple else MAX_OPERATIONS)
         return kind(read_fields(inner[0], item, limit) for item in items)
-    if kind is str:
-        return clean(data, limit)
+    return clean(data, limit) if kind is str else _read_single(kind, data)
+
+
+def _read_single(kind: Any, data: Any) -> Any:
+    """Read a number, a truth, a tensor, a word of a list, or a value of an exercise."""
     if kind is Any:
         return _read_plain(data)
     if kind is torch.Tensor:
-        if isinstance(data, kind) and data.numel() * data.element_size() <= MAX_ARRAY:
-            return data
-        raise WireError(f"expected a tensor of at most {MAX_ARRAY} bytes.")
-    if kind in (int, float) and type(data) in (int, kind) and 0 <= data < MAX_NUMBER:
-        return data
-    if kind is bool and type(data) is bool:
-        return data
-    if issubclass(kind, Enum) and isinstance(data, str) and data in [each.value for each in kind]:
-        return kind(data)
-    raise WireError(f"this is no {kind.__name__}.")
+        is_right = isinstance(data, kind) and data.numel() * data.element_size() <= MAX_ARRAY
+    elif issubclass(kind, Enum):
+        is_right = isinstance(data, str) and data in [each.value for each in kind]
+        data = kind(data) if is_right else data
+    elif kind is bool:
+        is_right = type(data) is bool
+    else:
+        is_right = type(data) in (int, kind) and 0 <= data < MAX_NUMBER
+    if not is_right:
+        raise WireError(f"this is no {kind.__name__}, or one that is too large.")
+    return data
 
 
 def _items(data: Any, limit: int, least: int = 0) -> list:

@@ -18,12 +18,7 @@ from vitedu.grading.box.conversation import Worker
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.package_view import earlier_exercises, visible_sources
 from vitedu.grading.grades import Answer
-from vitedu.grading.transport.messages import (
-    LoadResult,
-    read_fields,
-    read_observations,
-    write_case,
-)
+from vitedu.grading.transport.messages import LoadResult, read_fields, read_observations, write_case
 from vitedu.grading.transport.wire import WireError, clean, pack, unpack
 
 GRACE = 3.0  # seconds after its time limit until a worker counts as stuck

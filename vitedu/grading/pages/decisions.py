@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from vitedu.exercises import select
-from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade, SubmissionGrade
-from vitedu.grading.pages.exports import safe_cell
+from vitedu.grading.grades import (
+    FAILED,
+    NOT_GRADABLE,
+    PASSED,
+    ExerciseGrade,
+    SubmissionGrade,
+    safe_cell,
+)
 from vitedu.grading.pages.skeleton import number
 
 FILE = "decisions.json"
@@ -39,7 +45,6 @@ def read_points(
 
     Raises:
         ValueError: a row has an unknown student or exercise, or impossible points.
-        OSError: the file cannot be read.
     """
     text = Path(path).read_text(encoding="utf-8-sig")
     separator = ";" if text.partition("\n")[0].count(";") > 1 else ","
@@ -48,28 +53,14 @@ def read_points(
     known |= {safe_cell(grade.student): grade for grade in graded}  # as the tables write them
     decisions: Decisions = {}
     for line, row in enumerate(csv.DictReader(text.splitlines(), delimiter=separator), 2):
-        where, words = f"{path}, line {line}", (row.get("points") or "").strip()
-        if not words:
+        written = (row.get("points") or "").strip()
+        if not written:
             continue
-        grade, name = known.get(row.get("student") or ""), (row.get("exercise") or "").strip()
-        if grade is None:
-            raise ValueError(f"{where}: no student {row.get('student')!r} is graded.")
         try:
-            ids = [exercise.id for exercise in select([name])]
+            student, each, points = _read_row(row, written, known, only_open)
         except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
-        each = next((e for e in grade.exercises if [e.exercise] == ids), None)
-        if each is None or (only_open and each.state != NOT_GRADABLE):
-            state = "open" if only_open else "graded"
-            raise ValueError(f"{where}: {name!r} of {grade.student} is not {state}.")
-        try:
-            points = float(words.replace(",", "."))
-        except ValueError:
-            points = -1.0
-        if not 0 <= points <= each.max_points:
-            most = f"{each.max_points:g}"
-            raise ValueError(f"{where}: points must be a number from 0 to {most} (got {words!r}).")
-        decisions.setdefault(grade.student, {})[each.exercise] = {
+            raise ValueError(f"{path}, line {line}: {error}") from None
+        decisions.setdefault(student, {})[each.exercise] = {
             "points": points,
             "comment": (row.get(comment) or "").strip()[:MAX_COMMENT],
             "by": by,
@@ -78,31 +69,48 @@ def read_points(
     return decisions
 
 
+def _read_row(
+    row: dict, written: str, known: dict, only_open: bool
+) -> tuple[str, ExerciseGrade, float]:
+    grade, name = known.get(row.get("student") or ""), (row.get("exercise") or "").strip()
+    if grade is None:
+        raise ValueError(f"no student {row.get('student')!r} is graded.")
+    ids = [exercise.id for exercise in select([name])]
+    each = next((e for e in grade.exercises if [e.exercise] == ids), None)
+    if each is None or (only_open and each.state != NOT_GRADABLE):
+        state = "open" if only_open else "graded"
+        raise ValueError(f"{name!r} of {grade.student} is not {state}.")
+    most = each.max_points
+    try:
+        if 0 <= (points := float(written.replace(",", "."))) <= most:
+            return grade.student, each, points
+    except ValueError:
+        pass
+    raise ValueError(f"points must be a number from 0 to {most:g} (got {written!r}).")
+
+
 def apply(grade: SubmissionGrade, *decisions: Mapping[str, Any]) -> SubmissionGrade:
     """Return a grade with the decisions that apply to it; later ones win."""
     exercises = grade.exercises
     for each in decisions:
-        own = each.get(grade.student)
-        if isinstance(own, dict):
+        if isinstance(own := each.get(grade.student), dict):
             exercises = [_apply(one, own.get(one.exercise)) for one in exercises]
     return replace(grade, exercises=exercises)
 
 
 def _apply(each: ExerciseGrade, decision: Any) -> ExerciseGrade:
-    if not isinstance(decision, dict):
+    digest = decision.get("digest", "") if isinstance(decision, dict) else None
+    if digest is None or (digest and (each.state, each.digest) != (NOT_GRADABLE, digest)):
         return each
-    digest = decision.get("digest")
-    if digest and (each.state != NOT_GRADABLE or digest != each.digest):
-        return each
-    points = float(decision["points"])
-    by_machine = "open" if each.points is None else f"{number(each.points)} points"
+    is_open, points = each.points is None, float(decision["points"])
+    by_machine = "open" if is_open else f"{number(each.points or 0)} points"
     return replace(
         each,
         state=PASSED if points == each.max_points else FAILED,
         points=points,
         reason="",
         attempted=True,
-        headline=each.headline if each.points is not None else "graded by a person",
+        headline="graded by a person" if is_open else each.headline,
         comment=str(decision["comment"]),
         decided_by=f"{decision['by']} (by machine: {by_machine})",
     )
