@@ -72,6 +72,30 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class ScriptCell:
+    """A cell that runs."""
+
+    number: int  # in its notebook, from 1
+    source: str  # IPython's own syntax as Python
+    is_own: bool = True  # whether the student wrote it; the course's own change no answer
+
+
+@dataclass
+class Script:
+    """A notebook, to be run from top to bottom. Plain data."""
+
+    name: str  # of its file
+    cells: list[ScriptCell]
+    stems: list[str]  # of the course's files that it holds
+    # exercise -> places in ``cells`` that define its name, and that check it
+    defines: dict[str, list[int]]
+    checks: dict[str, list[int]]
+    order: list[int] | None  # places in the order in which they ran, if that is another one
+    passes: dict[str, int]  # exercise -> number of the cell whose stored output says passed
+    files: dict[str, str]  # Python files beside it, and those that cells write
+
+
+@dataclass(frozen=True)
 class Submission:
     """What one student handed in."""
 

@@ -326,6 +326,24 @@ def _run_answer(
     return _judge_run(task, gathered, loaded, printed, earlier)
 
 
+def judge_remote(task: _Task, remote: RemoteAnswer, earlier: list[_Run], seconds: float) -> _Run:
+    """Judge the answer that a worker holds, on draws of its own.
+
+    Raises:
+        WorkerTrouble, WireError: the worker gave no usable reply.
+    """
+    if not isinstance(task.checker, Checker):
+        value = remote.plain()
+        return _judge_value(task.checker, value, is_last=True)
+    # other draws in each run, and the mistakes that are replayed draw the same
+    task = replace(task, cases=[replace(e, seed=secrets.randbits(32)) for e in task.cases])
+    first = earlier[0].observations if earlier else {}
+    once = [case.name for case in task.cases if _runs_once(case)]
+    known = {name: first[name] for name in once if name in first}
+    gathered = observe_answer(task.checker, task.cases, remote, seconds, known)
+    return _judge_run(task, gathered, LoadResult(is_defined=True), "", earlier)
+
+
 def _runs_once(case: Case) -> bool:
     """Tell whether a case is left to the first run: second calls and devices.
 

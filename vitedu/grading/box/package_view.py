@@ -23,8 +23,10 @@ BASE_FILES = [
         "checks/__init__ checks/accelerator checks/answers checks/arguments checks/case "
         "checks/drivers checks/errors checks/limits checks/observation checks/observe "
         "checks/operations checks/second_call checks/settings grading/__init__ "
-        "grading/box/__init__ grading/box/module_state grading/box/names "
-        "grading/box/visible_modules grading/box/worker grading/transport/__init__ "
+        "grading/box/__init__ grading/box/cells grading/box/course_stand_ins grading/box/magics "
+        "grading/box/memory_files grading/box/module_state grading/box/names grading/box/notebook "
+        "grading/box/reach grading/box/visible_modules grading/box/worker "
+        "grading/transport/__init__ "
         "grading/transport/messages grading/transport/wire"
     ).split()
 ]
@@ -85,6 +87,12 @@ def earlier_exercises(exercise_id: str) -> list[exercises.Exercise]:
 
 
 @cache
+def sources_up_to(place: int) -> dict[str, str]:
+    """Return the chapter modules with the references of the syllabus up to a place, from 0."""
+    return _visible(frozenset(each.id for each in exercises.EXERCISES[: place + 1]))
+
+
+@cache
 def visible_sources(exercise_id: str) -> dict[str, str]:
     """Return the chapter modules as an answer to one exercise may see them.
 
@@ -92,7 +100,11 @@ def visible_sources(exercise_id: str) -> dict[str, str]:
         Full module name -> source, without the references of this exercise and all later ones, and
         without what uses them.
     """
-    known = {exercise.id for exercise in earlier_exercises(exercise_id)}
+    return _visible(frozenset(each.id for each in earlier_exercises(exercise_id)))
+
+
+@cache
+def _visible(known: frozenset[str]) -> dict[str, str]:
     hidden = {(each.module, each.id) for each in exercises.EXERCISES if each.id not in known}
     size = 0
     while size < len(hidden):  # what is lost may be used by others

@@ -127,20 +127,20 @@ def warm_up() -> None:
         cases += [replace(case, on_accelerator=True)]
         request = {"cases": [write_case(each, "warm_up") for each in cases], "seconds": 5.0}
         pack(session._observe_all(unpack(pack(request))))
-    _seed_generators(0)
+    seed_generators(0)
     _python_kernels()
     with contextlib.suppress(ImportError):  # the first backward pass would import it
         importlib.import_module("torch.nested._internal.nested_tensor")
     # entered for good: the blocks of a worker then find neutral settings, and keep no random states
     _SETTINGS.enter_context(neutral_settings())
-    _RESTORERS.append(_make_restorer())
+    _RESTORERS.append(make_restorer())
 
 
 _SETTINGS = contextlib.ExitStack()
 _RESTORERS: list[Callable[[], None]] = []  # made before the fork, for answers that forbid nothing
 
 
-def _make_restorer() -> Callable[[], None]:
+def make_restorer() -> Callable[[], None]:
     """Close what no answer needs; return a function that restores what the probes use."""
     sys.modules.update(dict.fromkeys(CLOSED_MODULES))  # type: ignore[arg-type]  # None forbids it
     _disable_compilers()
@@ -174,11 +174,11 @@ class Session:
         self.answer = None
         install(request["modules"])
         if self.restore is None:  # the first answer; a shared process does this only once
-            self._forbid(request["forbidden"])
+            self.forbid(request["forbidden"])
             is_ready = _RESTORERS and not request["forbidden"]
-            self.restore = _RESTORERS.pop() if is_ready else _make_restorer()
+            self.restore = _RESTORERS.pop() if is_ready else make_restorer()
         restore = self.restore
-        _hide_judges()
+        hide_judges()
         name = request["name"]
         found: dict[str, Any] = {}
         error: BaseException | None = None
@@ -189,7 +189,7 @@ class Session:
                     for space, place in request["targets"]:
                         program = _read_program(request)
                         failures = program.failures
-                        _seed_generators(request["seed"])
+                        seed_generators(request["seed"])
                         values = program.spaces[space].globals
                         found = found or values  # the last definition counts if none is an attempt
                         error = program.run(space, place, name)
@@ -236,7 +236,7 @@ class Session:
     def _plain(self, request: dict) -> dict:
         return write_plain(self.answer.plain())
 
-    def _forbid(self, names: list[str]) -> None:
+    def forbid(self, names: list[str]) -> None:
         """Replace forbidden kernels by functions that refuse, for all threads and ways of calling.
 
         Args:
@@ -336,7 +336,7 @@ def _read_program(request: dict) -> Program:
     return Program(spaces, *(request[key] for key in keys))
 
 
-def _hide_judges() -> None:
+def hide_judges() -> None:
     """Make an import of what observes answers load a second copy, whose changes have no effect."""
     for package in ("checks", "grading"):
         vars(sys.modules["vitedu"]).pop(package, None)
@@ -361,7 +361,7 @@ def _disable_compilers() -> None:
     torch.nn.Module.compile = lambda self, *rest, **settings: None  # type: ignore[method-assign]
 
 
-def _seed_generators(seed: int) -> None:
+def seed_generators(seed: int) -> None:
     """Seed the usual global generators, differently in every process."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - the generator that an answer would use

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from vitedu.exercises import EXERCISES
 from vitedu.grading.box import linux
 from vitedu.grading.box.limits import MB, mapped_bytes
 from vitedu.grading.box.names import Statement
-from vitedu.grading.grades import Answer, Flag, Program, Submission
+from vitedu.grading.grades import Answer, Flag, Program, Script, ScriptCell, Submission
+from vitedu.grading.intake import scripts
 from vitedu.grading.intake.extraction import Extraction, extract
 from vitedu.grading.intake.submissions import stem_of
 
@@ -48,6 +50,50 @@ def read_submission(submission: Submission) -> Extraction:
         notebooks = {stem_of(path.name) for path in submission.files} - {""}
         problems = {exercise.id: ("unreadable", words) for exercise in EXERCISES}
         return Extraction({}, problems, [*submission.flags, Flag("unreadable", words)], notebooks)
+
+
+@cache
+def course_cells() -> list[str]:
+    """Return the digests of the course's own cells; none where its notebooks are not here."""
+    from vitedu.course.workspace import find_sources
+
+    with suppress(ValueError, OSError):
+        contents = [json.loads(path.read_text("utf-8")) for path in find_sources()]
+        cells = [cell for content in contents for cell in content["cells"]]
+        return [scripts.digest_cell("".join(cell["source"])) for cell in cells]
+    return []
+
+
+def read_scripts(submission: Submission) -> scripts.Extraction:
+    """Read a student's notebooks. Never raises because of what was handed in.
+
+    Raises:
+        RuntimeError: a fault of the grader, with the lines of the other process.
+    """
+    try:
+        found = call(scripts_plain, [asdict(submission), course_cells()])
+    except ReaderDied as death:
+        words = f"reading what was handed in {death}"
+        stems = {stem_of(path.name) for path in submission.files} - {""}
+        problems = {exercise.id: ("unreadable", words) for exercise in EXERCISES}
+        flags = [*submission.flags, Flag("unreadable", words)]
+        return scripts.Extraction({}, problems, flags, stems)
+    result = scripts.Extraction(**found)
+    for id, answer in found["answers"].items():
+        flags, runs = tuple(Flag(**flag) for flag in answer["flags"]), tuple(answer["runs"])
+        result.answers[id] = Answer(**answer | {"flags": flags, "runs": runs})
+    result.problems = {id: tuple(words) for id, words in found["problems"].items()}
+    result.flags, result.notebooks = [Flag(**f) for f in found["flags"]], set(found["notebooks"])
+    result.scripts = [
+        Script(**each | {"cells": [ScriptCell(**cell) for cell in each["cells"]]})
+        for each in found["scripts"]
+    ]
+    return result
+
+
+def scripts_plain(data: list) -> dict:
+    """Read a submission, as plain data."""
+    return asdict(scripts.extract(unpack_submission(data[0]), frozenset(data[1])))
 
 
 def extract_plain(data: dict) -> dict:

@@ -1,0 +1,292 @@
+"""Read a submission's notebooks as scripts: cells in order, and which exercises they touch.
+
+Role: ``extract`` returns what ``running`` runs, and for each exercise the cell that a person reads.
+Nothing is run here, and no statement decides points: what is looked up in the text only says which
+cell a reference must wait for. ``notebook_file`` reads files, and ``scan`` flags what looks odd.
+
+The rules, in the order in which they are applied:
+
+1. Cells run in the order of the document. A cell that is no code runs if it is marked for an
+   exercise that no code defines.
+2. A file of the exercise's own chapter counts first, the newest that has an attempt. An answer in
+   another file counts with a remark.
+3. Cells of the course that no other cell needs are left out: demonstrations that compute.
+"""
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+
+from vitedu.course.parsing import global_names, parse
+from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_file
+from vitedu.grading.box.magics import to_python
+from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Script, ScriptCell, Submission
+from vitedu.grading.intake.notebook_file import Cell, read_modules, read_notebook
+from vitedu.grading.intake.scan import read_risks, scan_answer
+from vitedu.grading.intake.similarity import token_runs
+from vitedu.grading.intake.submissions import clean_name, stem_of
+
+MAX_SOURCE = 100_000  # characters of a cell
+MAX_FOR_IPYTHON = 20_000  # a larger cell gets this package's own rule
+MOST_WORDS = 8  # that a flag names
+# a definition or an assignment; not ``x = report.implementation`` and its kin, which are no answer
+_BINDS = re.compile(
+    r"^[ \t]*(?:(?:def|class|async def|type)[ \t]+([^\W\d]\w*)"
+    r"|([^\W\d]\w*)[ \t]*(?::[^=\n]*)?=(?!=)"
+    r"(?![ \t]*(?:\w+\.implementation\b|check\(|solution\()))",
+    re.MULTILINE,
+)
+_CHECK = re.compile(r"\bcheck\s*\(")
+_WORD = re.compile(r"[^\W\d]\w*")
+_WRITES = re.compile(r"\s*%%(?:write)?file\s+(?:-a\s+)?[\"']?([\w./-]+\.py)[\"']?[ \t]*\n")
+_PASSED = re.compile(r"✓ [\d.]+ (\w+)")
+
+
+@dataclass
+class Extraction:
+    """What a submission holds."""
+
+    answers: dict[str, Answer] = field(default_factory=dict)  # by exercise
+    # exercise without an answer -> (key of REASONS or NOT_HANDED_IN, detail)
+    problems: dict[str, tuple[str, str]] = field(default_factory=dict)
+    flags: list[Flag] = field(default_factory=list)  # about the submission
+    notebooks: set[str] = field(default_factory=set)  # files of the course in it
+    scripts: list[Script] = field(default_factory=list)  # the newest first
+
+
+def digest_cell(source: str) -> str:
+    """Return the digest by which a cell of the course is known."""
+    return hashlib.sha256(source.strip().encode()).hexdigest()[:16]
+
+
+def extract(submission: Submission, course: frozenset[str] = frozenset()) -> Extraction:
+    """Read what a student handed in. Never raises because of what it is.
+
+    Args:
+        submission: its files.
+        course: digests of the course's own cells.
+    """
+    result = Extraction(flags=list(submission.flags))
+    unreadable: dict[str, str] = {}
+    files: list[tuple[str, list[Cell], dict[str, str]]] = []
+    for path in reversed(submission.files):
+        name, notebook = clean_name(path.name), read_notebook(path)
+        if notebook.problem:
+            unreadable[name] = notebook.problem
+            result.flags.append(Flag("unreadable", f"{name}: {notebook.problem}"))
+            continue
+        result.flags += [Flag("oddity", f"{name}: {oddity}") for oddity in notebook.oddities]
+        if words := _unknown_marks(notebook.cells):
+            result.flags.append(Flag("unknown_exercise", f"{name} marks cells as {words}"))
+        is_own_folder = path.parent.name == submission.student
+        files.append((name, notebook.cells, read_modules(path.parent) if is_own_folder else {}))
+    if not submission.files:
+        unreadable[""] = "; ".join(flag.message for flag in submission.flags) or "no file at all"
+    written = {
+        found[1].removeprefix("./"): cell.source[found.end() :]
+        for _, cells, _ in reversed(files)
+        for cell in cells
+        if (found := _WRITES.match(cell.source))
+    }
+    result.scripts = [_script(name, cells, written | own, course) for name, cells, own in files]
+    for script in result.scripts:
+        result.notebooks |= set(script.stems)
+    for exercise in EXERCISES:
+        if answer := _find_answer(exercise, result.scripts):
+            result.answers[exercise.id] = answer
+        else:
+            problem = _explain_absence(exercise, files, unreadable, result.notebooks)
+            result.problems[exercise.id] = problem
+    return result
+
+
+def _unknown_marks(cells: list[Cell]) -> str:
+    unknown = {c.exercise for c in cells if c.exercise and c.exercise not in BY_ID}
+    names = ", ".join(repr(clean_name(id))[:40] for id in sorted(unknown)[:5])
+    return names and f"{names}; by name, then"
+
+
+# --- one notebook --------------------------------------------------------------------------------
+
+
+def _script(name: str, cells: list[Cell], files: dict[str, str], course: frozenset[str]) -> Script:
+    by_code = {id for cell in cells if cell.kind == "code" for id in defined(cell.source)}
+    runs: list[ScriptCell] = []
+    counts: list[int] = []
+    script = Script(name, runs, [], defaultdict(list), defaultdict(list), None, {}, files)
+    for number, cell in enumerate(cells, 1):
+        is_code = cell.kind == "code"
+        ids = defined(cell.source)
+        if not is_code and (cell.exercise not in ids or cell.exercise in by_code):
+            continue
+        for id in _PASSED.findall(cell.said):
+            script.passes[id] = number
+        for id in ids:
+            script.defines[id].append(len(runs))
+        if _CHECK.search(cell.source):
+            for id in set(_WORD.findall(cell.source)) & BY_ID.keys():
+                script.checks[id].append(len(runs))
+        is_own = digest_cell(cell.source) not in course
+        runs.append(ScriptCell(number, cell.source[: MAX_SOURCE + 1], is_own))
+        counts.append(cell.count or 0)
+    script.defines, script.checks = dict(script.defines), dict(script.checks)
+    script.stems = sorted(_find_stems(name, cells, script))
+    known = [place for place, count in enumerate(counts) if count]
+    order = sorted(known, key=counts.__getitem__)
+    if order != known and 2 * len(known) > len(runs):
+        script.order = order
+    touched = {place for places in _touched(script).values() for place in places}
+    needless = _find_needless(runs, touched)
+    script.cells = [
+        replace(cell, source="" if place in needless else _as_python(cell.source))
+        for place, cell in enumerate(runs)
+    ]
+    return script
+
+
+def _touched(script: Script) -> dict[str, list[int]]:
+    """Return exercise -> places of the cells that define or check it."""
+    ids = script.defines.keys() | script.checks.keys()
+    return {id: [*script.defines.get(id, ()), *script.checks.get(id, ())] for id in ids}
+
+
+def defined(source: str) -> set[str]:
+    """Return the exercises whose names a text defines, judging by its lines.
+
+    Example:
+        >>> defined("def gelu(x): ..."), defined("gelu = report.implementation")
+        ({'gelu'}, set())
+    """
+    found = _BINDS.findall(source[:MAX_SOURCE])
+    return {name for pair in found for name in pair} & BY_ID.keys()
+
+
+def _as_python(source: str) -> str:
+    """Write IPython's own syntax as Python; text that is neither stays as it is."""
+    if len(source) > MAX_SOURCE:
+        return f"raise SyntaxError('a cell of more than {MAX_SOURCE:,} characters is not read')"
+    try:
+        parse(source)
+        return source
+    except SyntaxError:
+        pass
+    except (ValueError, RecursionError, MemoryError):
+        return source
+    try:
+        if len(source) <= MAX_FOR_IPYTHON:
+            from IPython.core.inputtransformer2 import TransformerManager
+
+            return TransformerManager().transform_cell(source)
+        return to_python(source)
+    except ImportError:
+        with_rule = source
+        try:
+            with_rule = to_python(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            pass
+        return with_rule
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
+
+
+def _find_needless(cells: list[ScriptCell], touched: set[int]) -> set[int]:
+    """List the course's own cells that bind no name which a cell that runs may read."""
+    facts = []
+    for cell in cells:
+        try:
+            facts.append(global_names(cell.source))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            facts.append((set(_WORD.findall(cell.source[:MAX_SOURCE])), set()))
+    kept = {
+        place
+        for place, cell in enumerate(cells)
+        if cell.is_own or place in touched or "import " in cell.source
+    }
+    needed = set[str]()
+    work = list(kept)
+    while work:
+        needed |= facts[work.pop()][0]
+        new = {p for p in range(len(cells)) if p not in kept and facts[p][1] & needed}
+        kept |= new
+        work += new
+    return set(range(len(cells))) - kept
+
+
+def _find_stems(name: str, cells: list[Cell], script: Script) -> set[str]:
+    """Find out which of the course's files a notebook contains.
+
+    The marks of cells that define what they name decide. Without any, a file counts if the
+    notebook's name says so, if it defines at least half of the file's exercises, or as many of them
+    as of any other file.
+    """
+    marked = {
+        BY_ID[cell.exercise].stem
+        for cell in cells
+        if cell.exercise in BY_ID and _is_own_mark(cell)
+    }
+    counts = Counter(BY_ID[id].stem for id in script.defines)
+    most = max(counts.values(), default=0)
+    return (
+        marked
+        or ({stem_of(name)} - {""})
+        | {s for s, count in counts.items() if count == most or 2 * count >= len(in_file(s))}
+    )
+
+
+def _is_own_mark(cell: Cell) -> bool:
+    """Tell whether a cell defines the exercise that it is marked for, or no other."""
+    ids = defined(cell.source)
+    return not ids or cell.exercise in ids
+
+
+# --- what a person reads -------------------------------------------------------------------------
+
+
+def rank(exercise: Exercise, scripts: list[Script]) -> list[Script]:
+    """List the scripts that may hold an answer, the one that counts first."""
+    able = [each for each in scripts if exercise.id in _touched(each)]
+    return sorted(able, key=lambda script: exercise.stem not in script.stems)
+
+
+def _find_answer(exercise: Exercise, scripts: list[Script]) -> Answer | None:
+    """Return the last definition, with what is odd about it; None if no cell defines the name."""
+    for script in rank(exercise, scripts):
+        if not (places := script.defines.get(exercise.id)):
+            continue
+        cell = script.cells[places[-1]]
+        answer = Answer(exercise.id, cell.source, script.name, (), cell.number)
+        flags = []
+        if exercise.stem not in script.stems:
+            words = f"found in {script.name}, which holds another notebook; it counts"
+            flags.append(Flag("elsewhere", words))
+        above = (each.source for each in script.cells[: places[-1] + 1] if each.is_own)
+        if risks := sorted(set().union(*map(read_risks, above))):
+            more = f" and {len(risks) - MOST_WORDS} more" if len(risks) > MOST_WORDS else ""
+            words = f"no answer needs {', '.join(risks[:MOST_WORDS])}{more}"
+            flags.append(Flag("dangerous", words))
+        flags += [flag for flag in scan_answer(answer) if flag.kind != "dangerous"]
+        return replace(answer, flags=tuple(flags), runs=token_runs(answer))
+    return None
+
+
+def _explain_absence(
+    exercise: Exercise,
+    files: list[tuple[str, list[Cell], dict[str, str]]],
+    unreadable: dict[str, str],
+    present: set[str],
+) -> tuple[str, str]:
+    id, stem = exercise.id, exercise.stem
+    for name, cells, _ in files:
+        for number, cell in enumerate(cells, 1):
+            if cell.exercise == id and _is_own_mark(cell):
+                words = "does not define " + id if cell.source.strip() else "is empty"
+                return "no_cell", f"its cell in {name} {words}"
+    for name, problem in unreadable.items():
+        about, is_missing = stem_of(name), stem not in present
+        # an older edition has both files of a notebook in one
+        if about == stem or (is_missing and about in ("", exercise.notebook)):
+            return "unreadable", f"{name}: {problem}" if name else problem
+    if stem not in present:
+        return NOT_HANDED_IN, f"no file holds notebook {stem}"
+    return "no_cell", ""
