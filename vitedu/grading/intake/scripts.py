@@ -13,14 +13,17 @@ The rules, in the order in which they are applied:
 3. Cells of the course that no other cell needs are left out: demonstrations that compute.
 """
 
+import ast
+import builtins
+import contextlib
 import hashlib
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 
 from vitedu.course.parsing import global_names, parse
+from vitedu.course.references import first_line
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_file
-from vitedu.grading.box.magics import to_python
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Script, ScriptCell, Submission
 from vitedu.grading.intake.notebook_file import Cell, read_modules, read_notebook
 from vitedu.grading.intake.scan import read_risks, scan_answer
@@ -30,6 +33,9 @@ from vitedu.grading.intake.submissions import clean_name, stem_of
 MAX_SOURCE = 100_000  # characters of a cell
 MAX_FOR_IPYTHON = 20_000  # a larger cell gets this package's own rule
 MOST_WORDS = 8  # that a flag names
+# names with which calls begin that show something and change nothing
+UNCHANGED = {"torch", "nn", "F", "math", "np", *dir(builtins)}
+SHOWING = {"print", "plots", "compare", "confirm", "progress", "display"}
 # a definition or an assignment; not ``x = report.implementation`` and its kin, which are no answer
 _BINDS = re.compile(
     r"^[ \t]*(?:(?:def|class|async def|type)[ \t]+([^\W\d]\w*)"
@@ -38,6 +44,7 @@ _BINDS = re.compile(
     re.MULTILINE,
 )
 _CHECK = re.compile(r"\bcheck\s*\(")
+_COURSE_CHECK = re.compile(r"\bcheck\((\w+)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _WRITES = re.compile(r"\s*%%(?:write)?file\s+(?:-a\s+)?[\"']?([\w./-]+\.py)[\"']?[ \t]*\n")
 _PASSED = re.compile(r"✓ [\d.]+ (\w+)")
@@ -124,10 +131,12 @@ def _script(name: str, cells: list[Cell], files: dict[str, str], course: frozens
             script.passes[id] = number
         for id in ids:
             script.defines[id].append(len(runs))
-        if _CHECK.search(cell.source):
-            for id in set(_WORD.findall(cell.source)) & BY_ID.keys():
-                script.checks[id].append(len(runs))
         is_own = digest_cell(cell.source) not in course
+        words = set(_COURSE_CHECK.findall(cell.source))
+        if is_own and _CHECK.search(cell.source):
+            words = set(_WORD.findall(cell.source[:MAX_SOURCE]))
+        for id in words & BY_ID.keys():
+            script.checks[id].append(len(runs))
         runs.append(ScriptCell(number, cell.source[: MAX_SOURCE + 1], is_own))
         counts.append(cell.count or 0)
     script.defines, script.checks = dict(script.defines), dict(script.checks)
@@ -137,10 +146,9 @@ def _script(name: str, cells: list[Cell], files: dict[str, str], course: frozens
     if order != known and 2 * len(known) > len(runs):
         script.order = order
     touched = {place for places in _touched(script).values() for place in places}
-    needless = _find_needless(runs, touched)
     script.cells = [
-        replace(cell, source="" if place in needless else _as_python(cell.source))
-        for place, cell in enumerate(runs)
+        replace(cell, source=_as_python(cell.source)) if cell.is_own else cell
+        for cell in _drop_needless(runs, touched)
     ]
     return script
 
@@ -164,53 +172,83 @@ def defined(source: str) -> set[str]:
 
 def _as_python(source: str) -> str:
     """Write IPython's own syntax as Python; text that is neither stays as it is."""
-    if len(source) > MAX_SOURCE:
+    if len(source) > MAX_SOURCE:  # the box says why nothing of it runs
         return f"raise SyntaxError('a cell of more than {MAX_SOURCE:,} characters is not read')"
     try:
         parse(source)
-        return source
     except SyntaxError:
-        pass
-    except (ValueError, RecursionError, MemoryError):
-        return source
-    try:
         if len(source) <= MAX_FOR_IPYTHON:
-            from IPython.core.inputtransformer2 import TransformerManager
+            with contextlib.suppress(ImportError, SyntaxError, ValueError, RecursionError):
+                from IPython.core.inputtransformer2 import TransformerManager
 
-            return TransformerManager().transform_cell(source)
-        return to_python(source)
-    except ImportError:
-        with_rule = source
-        try:
-            with_rule = to_python(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            pass
-        return with_rule
+                return TransformerManager().transform_cell(source)
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return source
+
+
+def _drop_needless(cells: list[ScriptCell], touched: set[int]) -> list[ScriptCell]:
+    """Reduce the course's own cells to statements that bind what a cell that runs may read."""
+    needed, sources = set[str](), [cell.source for cell in cells]
+    course: dict[int, list[ast.stmt]] = {}  # place -> statements that nobody needs so far
+    for place, cell in enumerate(cells):
+        if cell.is_own or place in touched:
+            needed |= _names_read(cell.source)
+        else:
+            course[place] = []
+            with contextlib.suppress(SyntaxError):  # of Colab's set-up: nothing of it is needed
+                course[place] = parse(cell.source).body
+    kept: dict[int, list[ast.stmt]] = {place: [] for place in course}
+    while found := [
+        (place, node) for place, left in course.items() for node in left if _binds(node) & needed
+    ]:
+        for place, node in found:
+            course[place].remove(node)
+            kept[place].append(node)
+            needed |= _names_read(ast.unparse(node))
+    for place, nodes in kept.items():
+        lines = cells[place].source.split("\n")
+        nodes.sort(key=lambda node: node.lineno)
+        texts = ["\n".join(lines[first_line(n) - 1 : n.end_lineno]) for n in nodes]
+        sources[place] = "\n".join(texts)
+    return [replace(cell, source=text) for cell, text in zip(cells, sources, strict=True)]
+
+
+def _names_read(source: str) -> set[str]:
+    try:
+        return global_names(source)[0]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source
+        return set(_WORD.findall(source[:MAX_SOURCE]))
 
 
-def _find_needless(cells: list[ScriptCell], touched: set[int]) -> set[int]:
-    """List the course's own cells that bind no name which a cell that runs may read."""
-    facts = []
-    for cell in cells:
-        try:
-            facts.append(global_names(cell.source))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            facts.append((set(_WORD.findall(cell.source[:MAX_SOURCE])), set()))
-    kept = {
-        place
-        for place, cell in enumerate(cells)
-        if cell.is_own or place in touched or "import " in cell.source
-    }
-    needed = set[str]()
-    work = list(kept)
-    while work:
-        needed |= facts[work.pop()][0]
-        new = {p for p in range(len(cells)) if p not in kept and facts[p][1] & needed}
-        kept |= new
-        work += new
-    return set(range(len(cells))) - kept
+def _binds(node: ast.stmt) -> set[str]:
+    """Return the names that a statement of the course binds, or whose value it may change."""
+    names = {getattr(node, "name", "")}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.split(".")[0] for alias in node.names}
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return names
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        root = _root(node.value)
+        if root in SHOWING or root.startswith("show"):
+            return set()
+        if getattr(node.value.func, "attr", "") == "manual_seed":
+            return {"torch"}
+        names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        return names - UNCHANGED
+    for inner in ast.walk(node):
+        if isinstance(getattr(inner, "ctx", None), ast.Store):
+            names.add(_root(inner))
+        elif isinstance(inner, ast.stmt) and inner is not node:
+            names |= _binds(inner)
+    return names
+
+
+def _root(node: ast.AST) -> str:
+    """Return the name with which a chain of attributes, items and calls begins, or ""."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return getattr(node, "id", "")
 
 
 def _find_stems(name: str, cells: list[Cell], script: Script) -> set[str]:
