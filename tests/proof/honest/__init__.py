@@ -84,9 +84,9 @@ def read_student(path: Path) -> Student:
 def hand_in(folder: Path, handed_in: list[Student]) -> None:
     """Write the files, a folder a student, each file a minute newer than the one before."""
     for student in handed_in:
-        (folder / student.name).mkdir(parents=True)
         for number, (name, text) in enumerate(student.files.items()):
             path = folder / student.name / name
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             os.utime(path, (1.7e9 + 60 * number,) * 2)
 
