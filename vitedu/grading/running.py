@@ -33,6 +33,7 @@ from vitedu.grading.grades import (
     Script,
 )
 from vitedu.grading.intake.scripts import rank
+from vitedu.grading.student import not_handed_in
 from vitedu.grading.transport.remote_answer import MAX_BYTES, RemoteAnswer
 from vitedu.grading.transport.wire import WireError, clean
 
@@ -71,6 +72,7 @@ class Outcome:
     Attributes:
         results: exercise -> the draws of its last check that counts.
         lost: exercise -> what that answer misses: [number of a cell or -1, name, error].
+        places: exercise -> place of the cell with that check; None: the end.
         late: exercises that were checked when their reference could be seen.
         changed: exercises whose answer a later cell changed after it had failed.
         absent: exercises whose name stands for something that is not here.
@@ -80,6 +82,7 @@ class Outcome:
 
     results: dict[str, list] = field(default_factory=dict)
     lost: dict[str, list] = field(default_factory=dict)
+    places: dict[str, int | None] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
@@ -100,12 +103,14 @@ class Way:
         held: exercises whose references stay hidden to the end, and all later ones.
         only: the one exercise that is judged; its run refuses what it forbids.
         decided: exercise -> whether it passed, where another run decided.
+        last: the place of the last cell that is needed; None: all are.
     """
 
     order: list[int] | None = None
     held: frozenset[str] = frozenset()
     only: str = ""
     decided: dict[str, bool] = field(default_factory=dict)
+    last: int | None = None
 
     @property
     def is_second(self) -> bool:
@@ -135,9 +140,8 @@ class Run:
             id: {*script.defines.get(id, ()), *script.checks.get(id, ())} for id in self.ids
         }
         self.order = way.order or [*range(len(script.cells))]
-        if way.only:  # nothing below it is needed
-            places = [i for i, p in enumerate(self.order) if p in self.touched[way.only]]
-            self.order = self.order[: max(places, default=len(self.order) - 1) + 1]
+        if way.last is not None:  # nothing below it is needed
+            self.order = self.order[: self.order.index(way.last) + 1]
         self.skipped: set[int] = set()  # cells that ended a process
         self.ended: set[str] = set()  # exercises whose answer did
 
@@ -278,6 +282,7 @@ class Run:
         elif exercise not in self.outcome.results or not is_stub(final):
             self.outcome.results[exercise] = results
             self.outcome.lost[exercise] = word["lost"]
+            self.outcome.places[exercise] = None if word["final"] else max(self.place, 0)
         go["passed"] = final.state == PASSED
         if not go["passed"] and self._may_hand_out(exercise, word["final"]):
             self.horizon = max(self.horizon, PLACES[exercise])
@@ -290,7 +295,7 @@ class Run:
             return False
         index = self.order.index(self.place) if self.place >= 0 else 0
         ahead = set(self.order[index + 1 :])
-        return ahead.isdisjoint(self.script.defines.get(exercise, ()))
+        return ahead.isdisjoint(self.touched[exercise])
 
     def _tell(self, message: dict) -> dict:
         """Say how the notebook goes on, and return what it needs next.
@@ -456,7 +461,9 @@ def _run_script(
             old = conclude(found[id].results).points if id in found else None
             new = conclude(second.results[id]).points
             if id not in found or (new or 0) > (old or 0):
-                found[id] = Found(second.results[id], second.lost.get(id, []), script, second, script.order)
+                found[id] = Found(
+                    second.results[id], second.lost.get(id, []), script, second, script.order
+                )
     for id in ids:
         if id in found and getattr(judge_answer.checker(id), "forbidden", ()):
             if (conclude(found[id].results).points or 0) > 0:
@@ -470,7 +477,8 @@ def _run_strictly(exercise: str, found: dict[str, Found], run: Any) -> Found:
     decided = {
         id: conclude(each.results).state == PASSED for id, each in found.items() if id != exercise
     }
-    strict = run(Way(order=first.order, only=exercise, decided=decided))
+    last = first.outcome.places.get(exercise)
+    strict = run(Way(order=first.order, only=exercise, decided=decided, last=last))
     results = strict.results.get(exercise)
     if results is None:
         where = "; ".join(f"{kind}: {text}" for _, kind, text, _ in strict.errors[-2:])
@@ -504,7 +512,13 @@ def explain(
 
 
 def grade_scripts(
-    extraction: Any, exercises: Sequence[Exercise], box: Any, *, seed: int, polish: float, draws: int
+    extraction: Any,
+    exercises: Sequence[Exercise],
+    box: Any,
+    *,
+    seed: int,
+    polish: float,
+    draws: int,
 ) -> list[ExerciseGrade]:
     """Grade the exercises of one student."""
     judge_answer = Judge(seed, polish, draws, box.limits)

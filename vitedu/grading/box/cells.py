@@ -1,13 +1,14 @@
 """Run the cells of a notebook, statement by statement, and note what fails.
 
 Role: ``Cells``, the names of a notebook and the code that runs in them, and ``Shell``, which its
-magics reach. A statement that fails is noted, and the next one runs. Standard library only, for the
-worker.
+magics reach. A statement that fails ends its cell, as in Jupyter. Where it fails because something
+is not in the box, the next statement runs. Standard library only, for the worker.
 """
 
 import __future__
 
 import ast
+import asyncio
 import builtins
 import contextlib
 import linecache
@@ -24,6 +25,7 @@ from vitedu.grading.box.memory_files import MemoryFiles, name_of
 
 CELL_SECONDS = 8.0  # of one cell, without what its checks take
 MAX_ERRORS = 60  # that are kept
+REFUSAL = "is not allowed in this exercise"  # end of what a forbidden function says
 MAX_NAMES = 30  # of a failed statement
 PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}
 FEATURES = 0  # flags of all ``from __future__ import`` statements
@@ -43,6 +45,13 @@ from vitedu import check
 """
 
 
+class EventLoop(asyncio.SelectorEventLoop):
+    """A loop for ``await`` in a cell, without the sockets that the box refuses."""
+
+    def _make_self_pipe(self):
+        self._ssock = self._csock = None
+
+
 class Cells:
     """The names of a notebook, and what its statements did.
 
@@ -58,6 +67,7 @@ class Cells:
         self.number, self.is_own = -1, True
         self.errors: list[list[Any]] = []
         self._flags = 0
+        self._loop: EventLoop | None = None
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main  # dataclasses look up their module
         self.names = vars(main)
@@ -93,6 +103,7 @@ class Cells:
         tree: Any = compile(text, file, "exec", flags, dont_inherit=True)
         parts = _split_imports(tree.body)
         for number, part in enumerate(parts, 1):
+            uses = Absent.uses
             try:
                 self._run_statement(part, file)
             except TimeUp:
@@ -102,6 +113,16 @@ class Cells:
                 raise
             except BaseException as error:
                 self.note(error, _bound_by(part, self.is_own))
+                if self.is_own and not self._is_of_box(error, uses):
+                    return
+
+    def _is_of_box(self, error: BaseException, uses: int) -> bool:
+        """Tell whether a statement failed because something is not here."""
+        if Absent.uses > uses or isinstance(error, ImportError | OSError):
+            return True
+        if isinstance(error, NameError):
+            return any(error.name in names for _, _, _, names in self.errors[:-1])
+        return isinstance(error, RuntimeError) and str(error).endswith(REFUSAL)
 
     def _run_definitions(self, statements: list[ast.stmt], file: str) -> None:
         """Run the definitions below a statement that took too long."""
@@ -117,10 +138,8 @@ class Cells:
         code = compile(tree, file, "eval" if is_value else "exec", flags, dont_inherit=True)
         self._flags |= code.co_flags & FEATURES
         if code.co_flags & _COROUTINE:
-            routine = eval(code, self.names)
-            with contextlib.suppress(StopIteration):
-                while True:
-                    routine.send(None)
+            self._loop = self._loop or EventLoop()
+            self._loop.run_until_complete(eval(code, self.names))
         elif is_value and (value := eval(code, self.names)) is not None:
             self.names["_"] = self.names["Out"][len(self.names["Out"]) + 1] = value
         elif not is_value:

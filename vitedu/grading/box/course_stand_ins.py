@@ -31,7 +31,10 @@ class Absent:
     def __init__(self, *args, **settings):
         pass
 
+    uses = 0  # of all of them together
+
     def __getattr__(self, name):
+        Absent.uses += 1
         if name.startswith("__"):
             raise AttributeError(name)
         return self
@@ -42,6 +45,7 @@ class Absent:
         return self
 
     def __iter__(self):
+        Absent.uses += 1
         return iter(())
 
     def __len__(self):
@@ -57,15 +61,19 @@ class Absent:
         return ""
 
     def __index__(self):
+        Absent.uses += 1
         return 0
 
     def __float__(self):
+        Absent.uses += 1
         return 0.0
 
     def _itself(self, *rest):
+        Absent.uses += 1
         return self
 
     def _not(self, *rest):
+        Absent.uses += 1
         return False
 
     def _nothing(self, *rest):

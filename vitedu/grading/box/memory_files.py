@@ -26,6 +26,7 @@ class MemoryFiles(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
     def __init__(self) -> None:
         self.contents: dict[str, bytes] = {}
+        self.sources: dict[str, str] = {}  # module -> file
 
     def install(self) -> None:
         """Let Python and torch open these files. Undone by ``uninstall``."""
@@ -80,18 +81,21 @@ class MemoryFiles(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
     def find_spec(self, name, path=None, target=None):
         """Find a module, or a folder with modules, among these files."""
-        base = name.replace(".", "/")
-        if f"{base}.py" in self.contents:
-            return importlib.machinery.ModuleSpec(name, self, origin=f"{base}.py")
-        if any(each.startswith(f"{base}/") and each.endswith(".py") for each in self.contents):
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        for folder in dict.fromkeys((".", *map(name_of, sys.path))):
+            base = os.path.normpath(f"{folder}/{name.replace('.', '/')}")
+            for file in (f"{base}.py", f"{base}/__init__.py"):
+                if file in self.contents:
+                    is_package = file.endswith("__init__.py")
+                    spec = importlib.machinery.ModuleSpec(name, self, is_package=is_package)
+                    spec.origin = self.sources[name] = file
+                    return spec
+            if any(each.startswith(f"{base}/") and each.endswith(".py") for each in self.contents):
+                return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
     def get_source(self, name):
-        """Return the text of a module."""
-        base = name.replace(".", "/")
-        content = self.contents.get(f"{base}.py", self.contents.get(f"{base}/__init__.py", b""))
-        return content.decode()
+        """Return the text of a module; a folder without one is empty."""
+        return self.contents.get(self.sources.get(name, ""), b"").decode()
 
 
 class _WrittenFile(io.BytesIO):

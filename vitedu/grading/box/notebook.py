@@ -136,7 +136,9 @@ class Probed:
 
     answers: list = field(default_factory=list)  # (answer, whether it passed)
     cells: set[int] = field(default_factory=set)
-    marks: dict | None = None  # of an answer that failed
+    is_settled: bool = False  # a check of the student's own passed last
+    # of an answer that failed, and of the reference in its place: what, and its marks
+    marked: list = field(default_factory=list)
 
 
 class Notebook:
@@ -162,7 +164,7 @@ class Notebook:
         sys.meta_path.append(_FILES)
         self.cells = Cells(_FILES, request.notebooks)
         self.probed: dict[str, Probed] = {}
-        self.is_final = False
+        self.is_final = self.is_implicit = False
 
     def run(self) -> dict:
         """Run the cells; return what the judge gets at the end."""
@@ -183,7 +185,7 @@ class Notebook:
         changed = [
             exercise
             for exercise, probed in self.probed.items()
-            if probed.marks not in (None, marks(probed.answers[-1][0], names))
+            if any(marks(what, names) != before for what, before in probed.marked)
         ]
         absent = [name for name in self.request.places if type(names.get(name)) is Absent]
         return {"end": self.cells.errors, "changed": changed, "absent": absent}
@@ -198,24 +200,27 @@ class Notebook:
 
     def _check_all(self, exercises: list[str], number: int) -> None:
         """Check answers that no cell checks, or that a later cell changed."""
-        self.cells.number = number
+        self.cells.number, self.is_implicit = number, True
         for exercise in exercises:
             answer = self.cells.names.get(exercise)
             is_attempt = self.request.kinds[exercise] == "value" or callable(answer)
             if exercise not in self.cells.names or not is_attempt or type(answer) is Absent:
                 continue
-            past = self.probed.get(exercise, Probed()).answers
-            is_new = not past or past[-1][0] is not answer
-            if is_new or (self.is_final and self.request.again):
+            probed = self.probed.get(exercise, Probed())
+            is_new = not probed.answers or probed.answers[-1][0] is not answer
+            if not probed.is_settled and (is_new or (self.is_final and self.request.again)):
                 with contextlib.suppress(Exception), capture_output():
                     self.check(answer, exercise)
+        self.is_implicit = False
 
     def solution(self, exercise: Any) -> Any:
         """Stand for ``vitedu.solution``."""
         name = exercise if isinstance(exercise, str) else getattr(exercise, "__name__", "")
         return self.course.reference(name) if name in self.request.places else Absent()
 
-    def check(self, answer: Any = None, exercise: Any = None, *rest: Any, **settings: Any) -> Report:
+    def check(
+        self, answer: Any = None, exercise: Any = None, *rest: Any, **settings: Any
+    ) -> Report:
         """Stand for ``vitedu.check``."""
         name = exercise if isinstance(exercise, str) else getattr(answer, "__name__", "")
         if type(name) is not str or name not in self.request.places or type(answer) is Absent:
@@ -244,7 +249,8 @@ class Notebook:
         go = self.line.ask(message)
         passed = go["passed"]
         probed.answers.append((answer, passed))
-        probed.marks = None if passed else marks(answer, self.cells.names)
+        probed.is_settled = passed and not self.is_implicit
+        probed.marked = [] if passed else [(answer, marks(answer, self.cells.names))]
         self.course.answers[exercise] = answer
         if go["modules"]:
             self.course.show(go["modules"], self.cells.names)
@@ -258,6 +264,8 @@ class Notebook:
         if type(found) is Absent:
             return answer
         self.course.handed[exercise] = found
+        if exercise in self.probed:
+            self.probed[exercise].marked.append((found, marks(found, self.cells.names)))
         if self.cells.names.get(exercise) is answer:
             self.cells.names[exercise] = found
         return found

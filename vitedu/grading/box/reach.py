@@ -86,8 +86,6 @@ def _reads(code: types.CodeType) -> set[str]:
     names, work = set[str](), [code]
     while work:
         code = work.pop()
-        names |= {
-            step.argval for step in dis.get_instructions(code) if step.opcode in _LOADS
-        }
+        names |= {step.argval for step in dis.get_instructions(code) if step.opcode in _LOADS}
         work += [each for each in code.co_consts if isinstance(each, types.CodeType)]
     return names

@@ -281,7 +281,7 @@ class Session:
         def refuse(*args, note=self.forbidden_calls.add, name=name, **kwargs):
             note(name)
             words = name.rpartition(".")[2].strip("_")
-            raise RuntimeError(f"{words} is not allowed in this exercise")
+            raise RuntimeError(f"{words} is not allowed in this exercise")  # ``cells.REFUSAL``
 
         return refuse
 

@@ -259,17 +259,13 @@ def _find_stems(name: str, cells: list[Cell], script: Script) -> set[str]:
     as of any other file.
     """
     marked = {
-        BY_ID[cell.exercise].stem
-        for cell in cells
-        if cell.exercise in BY_ID and _is_own_mark(cell)
+        BY_ID[cell.exercise].stem for cell in cells if cell.exercise in BY_ID and _is_own_mark(cell)
     }
     counts = Counter(BY_ID[id].stem for id in script.defines)
     most = max(counts.values(), default=0)
-    return (
-        marked
-        or ({stem_of(name)} - {""})
-        | {s for s, count in counts.items() if count == most or 2 * count >= len(in_file(s))}
-    )
+    return marked or ({stem_of(name)} - {""}) | {
+        s for s, count in counts.items() if count == most or 2 * count >= len(in_file(s))
+    }
 
 
 def _is_own_mark(cell: Cell) -> bool:
@@ -282,9 +278,13 @@ def _is_own_mark(cell: Cell) -> bool:
 
 
 def rank(exercise: Exercise, scripts: list[Script]) -> list[Script]:
-    """List the scripts that may hold an answer, the one that counts first."""
-    able = [each for each in scripts if exercise.id in _touched(each)]
-    return sorted(able, key=lambda script: exercise.stem not in script.stems)
+    """List the scripts that may hold an answer, the one that counts first.
+
+    In a file of its own an answer may be bound in a way that no text shows.
+    """
+    home = [each for each in scripts if exercise.stem in each.stems]
+    others = [each for each in scripts if each not in home and exercise.id in each.defines]
+    return [*home, *others]
 
 
 def _find_answer(exercise: Exercise, scripts: list[Script]) -> Answer | None:
