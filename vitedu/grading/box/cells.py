@@ -66,6 +66,7 @@ class Cells:
         self.files, self.notebooks = files, notebooks
         self.number, self.is_own = -1, True
         self.errors: list[list[Any]] = []
+        self.of_box: set[int] = set()  # places in ``errors`` of those that the box is the cause of
         self._flags = 0
         self._loop: EventLoop | None = None
         main = types.ModuleType("__main__")
@@ -113,7 +114,9 @@ class Cells:
                 raise
             except BaseException as error:
                 self.note(error, _bound_by(part, self.is_own))
-                if self.is_own and not self._is_of_box(error, uses):
+                if self._is_of_box(error, uses):
+                    self.of_box.add(len(self.errors) - 1)
+                elif self.is_own:
                     return
 
     def _is_of_box(self, error: BaseException, uses: int) -> bool:
@@ -149,7 +152,8 @@ class Cells:
         """Note an error, with the names that are lost by it."""
         seen = describe_error(error)
         if len(self.errors) < MAX_ERRORS:
-            kept = [self.number, seen.kind, seen.message[:200], sorted(names)[:MAX_NAMES]]
+            lost = [n for n in sorted(names) if type(self.names.get(n)) is not types.ModuleType]
+            kept = [self.number, seen.kind, seen.message[:200], lost[:MAX_NAMES]]
             self.errors.append(kept)
 
 

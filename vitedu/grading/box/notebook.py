@@ -13,6 +13,7 @@ statement on. For the worker, so with the standard library, numpy and torch only
 import contextlib
 import os
 import random
+import re
 import signal
 import sys
 from dataclasses import dataclass, field
@@ -245,7 +246,9 @@ class Notebook:
             return Report(passed, answer)
         probed.cells.add(self.cells.number)
         self.line.session.answer = LocalAnswer(answer)
-        message = {"check": exercise, "final": self.is_final, "lost": self._lost(answer)}
+        is_value = self.request.kinds[exercise] == "value"
+        lost = self._lost_value(exercise) if is_value else self._lost(answer)
+        message = {"check": exercise, "final": self.is_final, "lost": lost}
         go = self.line.ask(message)
         passed = go["passed"]
         probed.answers.append((answer, passed))
@@ -284,6 +287,20 @@ class Notebook:
             if shared := [n for n in touched if n in reached and n not in known]:
                 lost.append([number, shared[0], f"{kind}: {text}"])
         return lost[:MAX_LOST]
+
+
+    def _lost_value(self, exercise: str) -> list[list]:
+        """List what a value misses: names of the cells that bind it, which the box has not made."""
+        word = re.compile(rf"\b{exercise}\b")
+        texts = {cell[0]: cell[1] for cell in self.request.cells if cell[2]}
+        binding = {number for number, text in texts.items() if word.search(text)}
+        words = set(re.findall(r"[^\W\d]\w*", " ".join(texts[number] for number in binding)))
+        lost = []
+        for place in sorted(self.cells.of_box):
+            number, kind, text, touched = self.cells.errors[place]
+            if shared := sorted(words.intersection(touched) - self.request.places.keys()):
+                lost.append([number, shared[0], f"{kind}: {text}"])
+        return lost[-MAX_LOST:]
 
 
 def main(source: int, sink: int) -> None:

@@ -356,6 +356,10 @@ def _disable_compilers() -> None:
     def return_unchanged(function: Any = None, *rest: Any, **settings: Any) -> Any:
         return function if function is not None else return_unchanged
 
+    # optimizers ask it to leave them alone; the real one needs a compiler
+    dynamo = types.ModuleType("torch._dynamo")
+    dynamo.disable, dynamo.graph_break = return_unchanged, lambda: None  # type: ignore
+    torch._dynamo = sys.modules[dynamo.__name__] = dynamo
     for place, name in ((torch, "compile"), *((torch.jit, n) for n in _COMPILERS)):
         setattr(place, name, return_unchanged)
     torch.nn.Module.compile = lambda self, *rest, **settings: None  # type: ignore[method-assign]
