@@ -5,10 +5,11 @@ writes the notebook files. Whatever such a notebook loses is the grader's fault.
 here: ``running`` shows that the answers are right, ``__main__`` grades them.
 
 A text file begins with ``about:`` (what is special), ``exercises:`` (those that are judged) and
-``verdict:`` (``full``, or ``open`` where that is all that a grader can say); ``needs: 3.12`` names
-the Python that the student had. ``# === NAME`` begins a file, the word after
-it says who saved it; one that is no notebook is written as it stands. ``# %%`` begins a cell, and
-the words after it say more (``In[7]`` in front of them: the seventh that was run):
+``verdict:`` (``full``, or ``open`` where that is all that a grader can say). ``reader:`` is the
+word of the grader that reads notebooks, where it is another; ``needs: 3.12`` names the Python that
+the student had. ``# === NAME`` begins a file, the word after it says who saved it; a file that is
+no notebook is written as it stands. ``# %%`` begins a cell, and the words after it say more
+(``In[7]`` in front of them: the seventh that was run):
 
 * an exercise: its mark in the metadata;
 * ``[markdown]`` or ``[raw]``: no code;
@@ -50,6 +51,7 @@ class Student:
     exercises: tuple[str, ...]
     verdict: str  # "full" or "open"
     files: dict[str, str]  # name -> text; oldest first
+    reader: str  # what the grader that reads says today: "full", "open" or "below"
     needs: tuple[int, ...] = ()  # version of Python
 
 
@@ -77,6 +79,7 @@ def read_student(path: Path) -> Student:
         tuple(about["exercises"].split()),
         about["verdict"],
         files,
+        about.get("reader", about["verdict"]),
         tuple(map(int, about.get("needs", "3").split("."))),
     )
 

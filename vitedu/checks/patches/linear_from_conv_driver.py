@@ -11,6 +11,14 @@ from vitedu.checks.case import Case, build_args
 from vitedu.checks.drivers import call_answer, driver, find_modified_args
 from vitedu.checks.observation import Observation, store_output, type_name
 
+# as torch has them, whatever a cell of the answer's notebook puts in their place
+STORAGE, ADDRESS = torch.Tensor.untyped_storage, torch.UntypedStorage._cdata.__get__
+
+
+def memory(layer: nn.Module) -> list[torch.UntypedStorage]:
+    """Hold the memory of a layer's own parameters, whatever it shows."""
+    return [STORAGE(value) for value in vars(layer)["_parameters"].values() if value is not None]
+
 
 @recipe
 class Conv(ModuleRecipe):
@@ -30,32 +38,23 @@ class Conv(ModuleRecipe):
 
 @driver
 def layer_from_layer(answer, case: Case, seen: Observation) -> None:
-    """Call a function that turns one layer into an ``nn.Linear``.
-
-    Writes down its parameters and whether they share memory with the given layer.
-    """
+    """Call a function that makes an ``nn.Linear`` of a layer; note what it shows and shares."""
     args = build_args(case)
+    given = memory(*args.values())
     result = call_answer(answer, case, args)
     is_linear = type(result) is nn.Linear  # a subclass may show another weight than it has
+    taken = memory(result) if is_linear else []
+    shared = {*map(ADDRESS, taken)} & {*map(ADDRESS, given + memory(*args.values()))}
     seen.types["result"] = "nn.Linear" if is_linear else type_name(result)
     seen.modified = find_modified_args(case, args)
     if not is_linear:
         return
-    values = {"weight": result.weight, "bias": result.bias}
-    values = {name: value for name, value in values.items() if value is not None}
+    values = {n: value for n, value in vars(result)["_parameters"].items() if value is not None}
     bias = "with a bias" if "bias" in values else "without a bias"
     seen.facts["a bias if and only if conv has one"] = bias
     for name, value in values.items():
         store_output(seen, name, value)
-    learns = [name for name, value in nn.Module.named_parameters(result) if value.requires_grad]
-    missing = [name for name in values if name not in learns]
-    seen.facts["weight and bias are parameters that learn"] = (
-        f"{' and '.join(missing)} cannot learn" if missing else "they are"
-    )
-    (source,) = args.values()
-    before = [value.detach().clone() for value in values.values()]
-    with torch.no_grad():
-        for value in source.parameters():
-            value.add_(1.0)
-    own = all(map(torch.equal, before, values.values()))
-    seen.facts["a copy of its own"] = "its own" if own else "memory shared with conv"
+    fixed = " and ".join(name for name, value in values.items() if not value.requires_grad)
+    learns = f"{fixed} cannot learn" if fixed else "they are"
+    seen.facts["weight and bias are parameters that learn"] = learns
+    seen.facts["a copy of its own"] = "memory shared with conv" if shared else "its own"
