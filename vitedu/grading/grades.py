@@ -29,7 +29,7 @@ REASONS = {
     "crashed": "the answer ended the process that ran it",
     "flooded": "the answer wrote more than a reply may hold",
     "protocol": "the worker's reply could not be understood",
-    "unstable": "fresh processes disagreed about the answer",
+    "unstable": "draws of the answer disagreed",
     "ambiguous": "two submissions bear one name, so nobody can say whose this is",
     "grader": "the grader itself failed; this is no fault of the answer",
 }
@@ -47,27 +47,14 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class Program:
-    """The statements that an answer may need, as ``box.names.Statement``. Plain data."""
-
-    spaces: dict[str, dict]  # notebook or module -> place -> statement
-    targets: list[tuple[str, int]]  # its definitions, the one that counts first
-    mocks: dict[str, str]  # name -> code in place of what needs data
-    uses: list[str]  # other exercises that it may use
-    own: dict[str, str]  # of those, exercise -> notebook with the student's answer
-    bound: list[str]  # names that it may read and that some unreadable cell binds
-
-
-@dataclass(frozen=True)
 class Answer:
-    """The code of one exercise, as text."""
+    """What a person reads of one exercise."""
 
     exercise: str  # id of the syllabus
     source: str  # its cell
     notebook: str = ""  # name of its file
     flags: tuple[Flag, ...] = ()
-    cell: int = 0  # number of its cell in the notebook, from 1
-    program: Program | None = None  # None: the cell has no statement that defines it
+    cell: int = 0  # number of its cell in the notebook, from 1; 0: no cell defines its name
     runs: tuple[int, ...] = ()  # what ``similarity`` compares, as numbers
 
 

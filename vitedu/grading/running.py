@@ -1,8 +1,8 @@
 """Run a student's notebooks in the box, and judge an answer at each ``check``.
 
-Role: ``grade_scripts`` gives the results of a student's exercises. ``box.notebook`` runs the cells,
-and ``judge`` judges what an answer does, as in the notebook. Nothing that a box says is trusted but
-values.
+Role: ``StudentRuns`` has what a student's notebooks say about each exercise. ``box.notebook`` runs
+the cells, and ``judge`` judges what an answer does, as in the notebook. Nothing that a box says is
+trusted but values.
 
 How far a process can see is known here alone. Up to its horizon, a place in the syllabus, the box
 holds references; a check of an exercise at or below the horizon counts no more. Nothing that the
@@ -11,43 +11,34 @@ that ran in another order get one more run, in which no reference is handed out.
 forbids counts only after a run that refuses it from the first statement on.
 """
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vitedu.checks.checker import Checker, find_lenient_checker
-from vitedu.checks.engine import observe_answer
-from vitedu.checks.settings import neutral_settings
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
-from vitedu.grading import judge
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.package_view import sources_up_to, visible_sources
-from vitedu.grading.grades import (
-    NOT_HANDED_IN,
-    PASSED,
-    REASONS,
-    Answer,
-    ExerciseGrade,
-    Flag,
-    Script,
-)
-from vitedu.grading.intake.scripts import rank
-from vitedu.grading.student import not_handed_in
-from vitedu.grading.transport.remote_answer import MAX_BYTES, RemoteAnswer
+from vitedu.grading.grades import PASSED, Script
+from vitedu.grading.intake.extraction import rank
+from vitedu.grading.judge import Judge, Verdict, conclude
+from vitedu.grading.transport.remote_answer import RemoteAnswer
 from vitedu.grading.transport.wire import WireError, clean
 
 CELL_SECONDS = 12.0  # until a cell counts as stuck; it is interrupted after 8
 RUN_SECONDS = 100.0  # of one run of a notebook
 STUDENT_SECONDS = 400.0  # of all runs of a student; right ones take some 5 s
-ANSWER_SECONDS = 15.0  # of one draw of an answer
 MAX_RUNS = 5  # processes of one run: each ends at another cell
 MAX_PROBES = 6  # of one exercise in one process
 MAX_LIST = 500  # of what the end of a run lists
 PLACES = {exercise.id: place for place, exercise in enumerate(EXERCISES)}
 MODULES = {exercise.id: exercise.module for exercise in EXERCISES}
 KINDS = {exercise.id: exercise.kind for exercise in EXERCISES}
-SYNTAX = ("SyntaxError", "IndentationError", "TabError")
+ENDS = ("changed", "absent", "hidden")  # lists of exercises that come with the end of a run
+SERVER_ENDED = (
+    "the process that starts all workers ended while this answer ran, and again when it ran alone"
+)
 
 # exercise -> name -> code in place of what a notebook computes from data that a box lacks
 MOCKS = {
@@ -76,6 +67,7 @@ class Outcome:
         late: exercises that were checked when their reference could be seen.
         changed: exercises whose answer a later cell changed after it had failed.
         absent: exercises whose name stands for something that is not here.
+        hidden: exercises whose name stands for a reference that may not be seen.
         errors: [number of the cell, kind, message, names that it did not bind].
         troubles: number of a cell -> reason and detail, where it ended the process.
     """
@@ -86,6 +78,7 @@ class Outcome:
     late: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
+    hidden: set[str] = field(default_factory=set)
     errors: list[list] = field(default_factory=list)
     troubles: dict[int, tuple[str, str]] = field(default_factory=dict)
 
@@ -126,12 +119,12 @@ class Run:
         script: Script,
         ids: Sequence[str],
         box: Any,
-        judge_answer: "Judge",
+        judge: Judge,
         way: Way,
         notebooks: dict[str, list[str]],
         end: float,
     ):
-        self.script, self.box, self.way, self.judge_answer = script, box, way, judge_answer
+        self.script, self.box, self.way, self.judge = script, box, way, judge
         self.notebooks = notebooks
         self.ids = [id for id in ids if not way.only or id == way.only]
         self.outcome = Outcome()
@@ -155,12 +148,12 @@ class Run:
                 with self.box.open_separate() as separate_box:
                     words = self._run_once(separate_box)
                 if words[0] == "grader" and (self.checking or self.place >= 0):
-                    words = "crashed", judge.SERVER_ENDED
+                    words = "crashed", SERVER_ENDED
             if not words[0]:
                 break
             if self.checking:
                 self.ended.add(self.checking)
-                self.outcome.results[self.checking] = [judge._Run(None, *words, is_last=True)]
+                self.outcome.results[self.checking] = [Verdict(None, *words, is_last=True)]
             elif self.place in self.skipped or self.place < 0:
                 self.outcome.troubles[-1] = words
                 break
@@ -172,7 +165,7 @@ class Run:
     def _run_once(self, box: Any) -> tuple[str, str]:
         """Run it in one process; return why that ended early, as reason and detail, or ""."""
         try:
-            with box.worker("notebook") as worker:
+            with box.worker() as worker:
                 self._drive(RemoteAnswer(worker, box.limits))
         except WorkerTrouble as trouble:
             return trouble.reason, clean(trouble.detail, 300)
@@ -183,7 +176,7 @@ class Run:
 
     def _drive(self, remote: RemoteAnswer) -> None:
         """Talk with one process until it has run all cells."""
-        self.remote, self.probes = remote, dict.fromkeys(self.ids, 0)
+        self.remote, self.probed = remote, {id: set() for id in self.ids}
         self.horizon = self._horizon_before(0, is_start=True)
         word = self._tell(self._request())
         while "end" not in word:
@@ -195,7 +188,7 @@ class Run:
         number_of = {cell.number for cell in self.script.cells}
         self.outcome.errors = [e for e in word["end"] if e[0] in number_of or e[0] == -1]
         self.outcome.changed = set(word["changed"])
-        self.outcome.absent = set(word["absent"])
+        self.outcome.absent, self.outcome.hidden = set(word["absent"]), set(word["hidden"])
 
     def _horizon_before(self, index: int, *, is_start: bool = False) -> int:
         """Return the place up to which references may be seen when a cell is about to run."""
@@ -249,7 +242,7 @@ class Run:
             "files": script.files,
             "notebooks": self.notebooks,
             "decided": way.decided,
-            "forbidden": sorted(find_lenient_checker(way.only, 0.25).forbidden) if way.only else [],
+            "forbidden": sorted(self.judge.forbidden(way.only)) if way.only else [],
             "last": [id for id in self.ids if id not in self.ended],
             "again": way.is_second,
         }
@@ -267,23 +260,27 @@ class Run:
     def _judge(self, word: dict) -> dict:
         """Judge an answer, and say whether it passed and what may be seen now."""
         exercise, go = word["check"], {"passed": True, "modules": None}
-        if exercise not in self.probes or exercise in self.ended:
+        if exercise not in self.probed or exercise in self.ended:
             go["passed"] = exercise not in self.ended
             return go
-        self.probes[exercise] += 1
-        if self.probes[exercise] > MAX_PROBES:
-            return go | {"passed": self.outcome.passed(exercise)}
+        place = None if word["final"] else max(self.place, 0)
+        if len(self.probed[exercise]) >= MAX_PROBES or place in self.probed[exercise]:
+            return go | {"passed": KINDS[exercise] == "value" or self.outcome.passed(exercise)}
+        self.probed[exercise].add(place)
         self.checking = exercise
-        results = self.judge_answer(exercise, self.remote, has_refused=bool(self.way.only))
+        results = self.judge.judge(exercise, self.remote, refused=bool(self.way.only))
         self.checking = ""
-        final = conclude(results)
+        final, outcome = conclude(results), self.outcome
+        if KINDS[exercise] == "value":  # the notebook does not learn whether a guess was right
+            is_kept = outcome.passed(exercise) and place is None
+        else:
+            go["passed"] = final.state == PASSED
+            is_kept = exercise in outcome.results and final.is_stub
         if not self.way.only and PLACES[exercise] <= self.horizon:
-            self.outcome.late.add(exercise)
-        elif exercise not in self.outcome.results or not is_stub(final):
-            self.outcome.results[exercise] = results
-            self.outcome.lost[exercise] = word["lost"]
-            self.outcome.places[exercise] = None if word["final"] else max(self.place, 0)
-        go["passed"] = final.state == PASSED
+            outcome.late.add(exercise)
+        elif not is_kept:
+            outcome.results[exercise] = results
+            outcome.lost[exercise], outcome.places[exercise] = word["lost"], place
         if not go["passed"] and self._may_hand_out(exercise, word["final"]):
             self.horizon = max(self.horizon, PLACES[exercise])
             go["modules"] = self._modules()
@@ -304,7 +301,7 @@ class Run:
             WireError: it is nothing that a notebook needs.
         """
         self.remote.budget = 60.0
-        word = self.remote._ask(message, CELL_SECONDS + 20.0 * (message["do"] == "run"))
+        word = self.remote.ask(message, CELL_SECONDS + 20.0 * (message["do"] == "run"))
         numbers = {self.script.cells[place].number for place in self.order}
         if not isinstance(word, dict):
             raise WireError("a notebook needs a cell, a verdict or an end.")
@@ -313,8 +310,8 @@ class Run:
         if set(word) == {"check", "final", "lost"}:
             lost = [[n, clean(a, 60), clean(b, 300)] for n, a, b in _rows(word["lost"], 3)]
             return {"check": clean(word["check"], 60), "final": word["final"] is True, "lost": lost}
-        if set(word) == {"end", "changed", "absent"}:
-            ids = {key: [str(id)[:60] for id in _list(word[key])] for key in ("changed", "absent")}
+        if set(word) == {"end", *ENDS}:
+            ids = {key: [str(id)[:60] for id in _list(word[key])] for key in ENDS}
             errors = [
                 [n, clean(kind, 60), clean(text, 200), [clean(name, 60) for name in _list(names)]]
                 for n, kind, text, names in _rows(word["end"], 4)
@@ -334,55 +331,6 @@ def _rows(data: Any, length: int) -> list[list]:
     return [row for row in rows if type(row[0]) is int]
 
 
-def conclude(results: list) -> Any:
-    """Return what all draws of an answer amount to: they must agree."""
-    final = next((result for result in results if result.reason == "grader"), results[0])
-    if final.reason != "grader" and len({result.verdict for result in results}) > 1:
-        words = "; ".join(result.describe() for result in results)
-        final = judge._Run(reason="unstable", detail=f"{len(results)} draws: {words}")
-    return final
-
-
-def is_stub(result: Any) -> bool:
-    """Tell whether nothing was attempted."""
-    return result.report is not None and result.report.status == "not_attempted"
-
-
-# --- one answer ----------------------------------------------------------------------------------
-
-
-class Judge:
-    """Judges the answers of one student: each on its own draws."""
-
-    def __init__(self, seed: int, polish: float, draws: int, limits: Any):
-        self.seed, self.polish, self.draws, self.limits = seed, polish, draws, limits
-        self._tasks: dict[str, Any] = {}
-
-    def checker(self, exercise: str) -> Any:
-        """Return the checker of an exercise."""
-        return find_lenient_checker(exercise, self.polish)
-
-    def __call__(self, exercise: str, remote: RemoteAnswer, *, has_refused: bool) -> list:
-        """Judge the answer that a process holds; as many draws as must agree."""
-        if exercise not in self._tasks:
-            checker, cases = self.checker(exercise), []
-            if isinstance(checker, Checker):
-                with judge._LOCK, neutral_settings():
-                    cases = checker.draw(self.seed)
-            answer = Answer(exercise, "")
-            end = time.monotonic() + judge.MAX_SECONDS
-            self._tasks[exercise] = judge._Task(
-                answer, checker, cases, self.seed, None, frozenset(), end
-            )
-        task, results = self._tasks[exercise], []
-        forbidden = getattr(task.checker, "forbidden", ())
-        draws = 1 if forbidden and not has_refused else self.draws  # another run decides
-        while len(results) < draws and not (results and results[-1].is_last):
-            remote.budget, remote.bytes_left = ANSWER_SECONDS + 3.0, MAX_BYTES
-            results.append(judge.judge_remote(task, remote, results, ANSWER_SECONDS))
-        return results
-
-
 # --- one student ---------------------------------------------------------------------------------
 
 
@@ -398,7 +346,7 @@ class Found:
 
 
 def run_scripts(
-    scripts: list[Script], exercises: Sequence[Exercise], box: Any, judge_answer: Judge
+    scripts: list[Script], exercises: Sequence[Exercise], box: Any, judge: Judge
 ) -> tuple[dict[str, Found], list[tuple[Script, Outcome]]]:
     """Run a student's notebooks until each exercise has an attempt, the newest file first.
 
@@ -415,18 +363,18 @@ def run_scripts(
                 for each in exercises
                 if len(ranked[each.id]) > round_
                 and ranked[each.id][round_] is script
-                and (each.id not in found or is_stub(conclude(found[each.id].results)))
+                and (each.id not in found or conclude(found[each.id].results).is_stub)
             ]
             groups = [[id for id in wanted if BY_ID[id].stem in script.stems]]
             groups.append([id for id in wanted if id not in groups[0]])
             notebooks = {s.name: [c.source for c in s.cells] for s in scripts if s is not script}
             for ids in filter(None, groups):
                 if time.monotonic() < end:
-                    new, outcome = _run_script(script, ids, box, judge_answer, notebooks, end)
+                    new, outcome = _run_script(script, ids, box, judge, notebooks, end)
                     runs.append((script, outcome))
                     for id, each in new.items():
                         found.setdefault(id, each)
-                        if is_stub(conclude(found[id].results)):
+                        if conclude(found[id].results).is_stub:
                             found[id] = each
     return found, runs
 
@@ -435,14 +383,14 @@ def _run_script(
     script: Script,
     ids: Sequence[str],
     box: Any,
-    judge_answer: Judge,
+    judge: Judge,
     notebooks: dict[str, list[str]],
     end: float,
 ) -> tuple[dict[str, Found], Outcome]:
     """Run one script as often as it takes."""
 
     def run(way: Way) -> Outcome:
-        return Run(script, ids, box, judge_answer, way, notebooks, end).go()
+        return Run(script, ids, box, judge, way, notebooks, end).go()
 
     first = run(Way())
     found = {
@@ -452,7 +400,7 @@ def _run_script(
     failed = {
         id
         for id in {*ids} & {*found, *script.defines, *first.late}
-        if not first.passed(id) and not (id in found and is_stub(conclude(found[id].results)))
+        if not first.passed(id) and not (id in found and conclude(found[id].results).is_stub)
     }
     doubtful = failed & (first.late | first.changed)
     if failed and (doubtful or script.order) and time.monotonic() < end:
@@ -465,7 +413,7 @@ def _run_script(
                     second.results[id], second.lost.get(id, []), script, second, script.order
                 )
     for id in ids:
-        if id in found and getattr(judge_answer.checker(id), "forbidden", ()):
+        if id in found and judge.forbidden(id):
             if (conclude(found[id].results).points or 0) > 0:
                 found[id] = _run_strictly(id, found, run)
     return found, first
@@ -483,99 +431,36 @@ def _run_strictly(exercise: str, found: dict[str, Found], run: Any) -> Found:
     if results is None:
         where = "; ".join(f"{kind}: {text}" for _, kind, text, _ in strict.errors[-2:])
         words = f"the answer is not there where what is forbidden is refused: {where}"[:300]
-        results = [judge._Run(reason="unstable", detail=words)]
+        results = [Verdict(reason="unstable", detail=words)]
     return Found(results, strict.lost.get(exercise, []), first.script, strict)
 
 
-def explain(
-    exercise: str, scripts: list[Script], runs: list[tuple[Script, Outcome]]
-) -> tuple[str, str] | None:
-    """Say why no run came to an answer that a cell defines: (reason, detail), or None."""
-    for script, outcome in runs:
-        for place in reversed(script.defines.get(exercise, ())):
-            number = script.cells[place].number
-            if number in outcome.troubles:
-                reason, detail = outcome.troubles[number]
-                return reason if reason in REASONS else "protocol", f"cell {number}: {detail}"
-            for at, kind, text, names in outcome.errors:
-                if at != number or not (exercise in names or kind in SYNTAX):
-                    continue
-                words = f"cell {number}: {kind}: {text}"
-                if kind in SYNTAX:
-                    return "syntax", words
-                if kind == "TimeUp":
-                    return "timeout", "the cell itself does not end"
-                return ("memory" if kind == "MemoryError" else "import"), words
-        if exercise in outcome.absent:
-            return "import", "it is made of the course's data, which are not here"
-    return None
+class StudentRuns:
+    """The runs of one student's notebooks, which begin when the first answer is graded.
 
+    It has all that the box has; ``judge.grade_answer`` asks it for results.
+    """
 
-def grade_scripts(
-    extraction: Any,
-    exercises: Sequence[Exercise],
-    box: Any,
-    *,
-    seed: int,
-    polish: float,
-    draws: int,
-) -> list[ExerciseGrade]:
-    """Grade the exercises of one student."""
-    judge_answer = Judge(seed, polish, draws, box.limits)
-    found, runs = run_scripts(extraction.scripts, exercises, box, judge_answer)
-    return [_grade(each, found.get(each.id), runs, extraction) for each in exercises]
+    def __init__(self, box: Any, extraction: Any, exercises: Sequence[Exercise]):
+        self._box, self.extraction, self.exercises = box, extraction, exercises
+        self._found: tuple[dict[str, Found], list[tuple[Script, Outcome]]] | None = None
+        self._lock = threading.Lock()
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._box, name)
 
-def _grade(
-    exercise: Exercise, found: Found | None, runs: list[tuple[Script, Outcome]], extraction: Any
-) -> ExerciseGrade:
-    """Make the grade of one exercise, with all that a person may want to know."""
-    answer = extraction.answers.get(exercise.id) or Answer(exercise.id, "")
-    flags, result = list(answer.flags), None
-    if found is not None:
-        result = conclude(found.results)
-        lost = found.lost if result.state != PASSED and not is_stub(result) else ()
-        if lost and not result.reason:
-            result = judge._Run(reason="import", detail=_describe_lost(*lost[0]))
-    else:
-        scripts = [script for script, _ in runs]
-        known = explain(exercise.id, scripts, runs)
-        reason, detail = known or extraction.problems.get(exercise.id, ("no_cell", ""))
-        if reason == NOT_HANDED_IN:
-            return not_handed_in(exercise, detail)
-        result = judge._Run(reason=reason, detail=detail)
-    if result.reason == "unstable":
-        flags.append(Flag("unstable", f"Draws disagreed: {result.detail}."))
-    if found is not None and any(each.is_undecided for each in found.results):
-        words = "What it does on another device could not be seen: it ended in an error there."
-        flags.append(Flag("undecided", words))
-    for script in extraction.scripts:
-        if result.state != PASSED and (number := script.passes.get(exercise.id)):
-            words = f"cell {number} of {script.name} shows that it passed there"
-            flags.append(Flag("stored_verdict", words))
-            break
-    grade = ExerciseGrade(
-        exercise.id,
-        result.state,
-        float(exercise.points),
-        result.points,
-        reason=result.reason,
-        detail=result.detail,
-        printed=result.printed,
-        flags=flags,
-        runs=len(found.results) if found else 0,
-        headline=REASONS.get(result.reason, ""),
-    )
-    if result.report is not None:
-        judge._copy_report(grade, result.report)
-    if grade.state != PASSED and grade.attempted:
-        grade.code = answer.source[: judge.MAX_KEPT]
-        grade.place = f"{answer.notebook}, cell {answer.cell}" if answer.cell else answer.notebook
-    return grade
+    def __enter__(self) -> "StudentRuns":
+        return self
 
+    def __exit__(self, *_) -> None:
+        self._found = None
 
-def _describe_lost(number: int, name: str, error: str) -> str:
-    """Say what an answer misses."""
-    if number < 0:
-        return f"it needs {name}, which is made of the course's data; they are not here"
-    return f"it needs {name}; cell {number} ended here in {error}"
+    def find(
+        self, seed: int, polish: float, draws: int
+    ) -> tuple[dict[str, Found], list[tuple[Script, Outcome]]]:
+        """Return what was found for each exercise, and every run with its script."""
+        with self._lock:
+            if self._found is None:
+                judge, scripts = Judge(seed, polish, draws), self.extraction.scripts
+                self._found = run_scripts(scripts, self.exercises, self._box, judge)
+            return self._found

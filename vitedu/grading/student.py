@@ -6,16 +6,13 @@ the grade.
 """
 
 import contextlib
-import os
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vitedu.checks.checker import MOST_POLISH
 from vitedu.exercises import Exercise
-from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.fingerprint import versions
 from vitedu.grading.grades import (
     FAILED,
@@ -28,8 +25,9 @@ from vitedu.grading.grades import (
     Submission,
     SubmissionGrade,
 )
+from vitedu.grading.running import StudentRuns
 
-MIN_RUNS = 3  # an answer that is right one time in three passes with probability 5 % at most
+MIN_RUNS = 3  # draws of an answer, which must agree
 MAX_SECONDS = 600.0  # wall-clock time of one student's answers; right ones take some 5 s
 MAX_FRAMES = 12  # frames of a traceback that the log keeps
 
@@ -48,15 +46,12 @@ class Parts:
 
 def real_parts() -> Parts:
     """Import and return the functions of the real grader."""
+    from vitedu.grading.answers import grade_answer
     from vitedu.grading.box.isolation import IsolationError, open_box
     from vitedu.grading.box.limits import Limits
-    from vitedu.grading.intake.reading import read_scripts, read_submission
+    from vitedu.grading.intake.reading import read_submission
     from vitedu.grading.intake.similarity import compare_class
     from vitedu.grading.intake.submissions import find_submissions
-    from vitedu.grading.judge import grade_answer
-
-    # the reader of statements, until the tests of it are gone
-    extract = read_submission if os.environ.get("VITEDU_READER") else read_scripts
 
     def open_default_box(*, allow_unsafe: bool):
         try:
@@ -64,7 +59,7 @@ def real_parts() -> Parts:
         except IsolationError as error:
             raise ValueError(str(error)) from None
 
-    return Parts(find_submissions, extract, open_default_box, grade_answer, compare_class)
+    return Parts(find_submissions, read_submission, open_default_box, grade_answer, compare_class)
 
 
 def grade_submission(
@@ -101,17 +96,7 @@ def grade_submission(
         answers, problems, flags = extraction.answers, extraction.problems, list(extraction.flags)
     missing = ("grader", fault[0]) if fault else ("no_cell", "")
     grades, passed = [], set[str]()
-    if hasattr(extraction, "scripts"):
-        from vitedu.grading.running import grade_scripts
-
-        with catch_faults(log, submission.student, "running") as fault:
-            share = MOST_POLISH if polish is None else polish
-            how = {"seed": seed, "polish": share, "draws": runs}
-            grades = grade_scripts(extraction, exercises, box, **how)
-        if fault:
-            grades = [not_gradable(each, "grader", fault[0]) for each in exercises]
-        exercises = []
-    with SharedBox(box) as own_box:
+    with StudentRuns(box, extraction, exercises) as own_box:
         for exercise in exercises:
             grade: ExerciseGrade | None = None
             answer = answers.get(exercise.id)

@@ -102,7 +102,7 @@ class Cells:
         linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST | self._flags
         tree: Any = compile(text, file, "exec", flags, dont_inherit=True)
-        parts = _split_imports(tree.body)
+        parts = split_imports(tree.body)
         for number, part in enumerate(parts, 1):
             uses = Absent.uses
             try:
@@ -201,7 +201,7 @@ class Shell:
         return Absent()
 
 
-def _split_imports(statements: list[ast.stmt]) -> list[ast.stmt]:
+def split_imports(statements: list[ast.stmt]) -> list[ast.stmt]:
     """Split imports of several names, so that a missing one does not affect the others."""
     parts: list[ast.stmt] = []
     for node in statements:

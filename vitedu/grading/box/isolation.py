@@ -97,7 +97,7 @@ class Box:
     def __exit__(self, *_):
         self.close()
 
-    def worker(self, task: str = "worker") -> Worker:
+    def worker(self) -> Worker:
         """Start a fresh worker.
 
         Raises:
@@ -105,7 +105,7 @@ class Box:
         """
         with self._lock:
             try:
-                worker = self._fork_worker(task)
+                worker = self._fork_worker("worker")
             except WorkerTrouble as trouble:
                 if self._is_closed:
                     raise
@@ -114,7 +114,7 @@ class Box:
                     self._launch()
                 except (IsolationError, OSError) as error:
                     raise WorkerTrouble("grader", f"it cannot be started again: {error}") from error
-                worker = self._fork_worker(task)
+                worker = self._fork_worker("worker")
         missing = set(self.isolation.restrictions) - set(worker.restrictions)
         if missing:
             worker.close()

@@ -22,7 +22,7 @@ from typing import Any
 from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.limits import capture_output
 from vitedu.grading.box import worker
-from vitedu.grading.box.cells import Cells
+from vitedu.grading.box.cells import REFUSAL, Cells
 from vitedu.grading.box.course_stand_ins import Absent, Course
 from vitedu.grading.box.memory_files import MemoryFiles
 from vitedu.grading.box.reach import marks, reach
@@ -39,6 +39,7 @@ _SILENT = ("hint", "progress", "reset", "challenge", "export_model")
 
 def warm_up() -> None:
     """Make before the fork what every notebook needs."""
+    worker.warm_up()
     _FILES.install()
     _RESTORERS.append(worker.make_restorer())
     _FILES.uninstall()
@@ -189,7 +190,13 @@ class Notebook:
             if any(marks(what, names) != before for what, before in probed.marked)
         ]
         absent = [name for name in self.request.places if type(names.get(name)) is Absent]
-        return {"end": self.cells.errors, "changed": changed, "absent": absent}
+        hidden = [name for name in absent if self.course.hides(names[name])]
+        return {
+            "end": self.cells.errors,
+            "changed": changed,
+            "absent": [name for name in absent if name not in hidden],
+            "hidden": hidden,
+        }
 
     def _mock(self, name: str, code: str) -> None:
         """Bind a name that the course's data would have made."""
@@ -252,7 +259,8 @@ class Notebook:
         go = self.line.ask(message)
         passed = go["passed"]
         probed.answers.append((answer, passed))
-        probed.is_settled = passed and not self.is_implicit
+        is_known = self.request.kinds[exercise] != "value"  # of a value nothing is said
+        probed.is_settled = passed and is_known and not self.is_implicit
         probed.marked = [] if passed else [(answer, marks(answer, self.cells.names))]
         self.course.answers[exercise] = answer
         if go["modules"]:
@@ -284,10 +292,11 @@ class Notebook:
         ]
         known = self.request.places.keys()
         for number, kind, text, touched in reversed(self.cells.errors):
+            if text.endswith(REFUSAL):
+                continue
             if shared := [n for n in touched if n in reached and n not in known]:
                 lost.append([number, shared[0], f"{kind}: {text}"])
         return lost[:MAX_LOST]
-
 
     def _lost_value(self, exercise: str) -> list[list]:
         """List what a value misses: names of the cells that bind it, which the box has not made."""

@@ -21,10 +21,8 @@ from typing import Any
 from vitedu.exercises import EXERCISES
 from vitedu.grading.box import linux
 from vitedu.grading.box.limits import MB, mapped_bytes
-from vitedu.grading.box.names import Statement
-from vitedu.grading.grades import Answer, Flag, Program, Script, ScriptCell, Submission
-from vitedu.grading.intake import scripts
-from vitedu.grading.intake.extraction import Extraction, extract
+from vitedu.grading.grades import Answer, Flag, Script, ScriptCell, Submission
+from vitedu.grading.intake.extraction import Extraction, digest_cell, extract
 from vitedu.grading.intake.submissions import stem_of
 
 CPU_SECONDS = 20  # of one call; reading the solved course takes 0.8 s
@@ -37,21 +35,6 @@ class ReaderDied(RuntimeError):
     """A call ended its process; the message says how."""
 
 
-def read_submission(submission: Submission) -> Extraction:
-    """Find a student's answers. Never raises because of what was handed in.
-
-    Raises:
-        RuntimeError: a fault of the grader, with the lines of the other process.
-    """
-    try:
-        return unpack_extraction(call(extract_plain, asdict(submission)))
-    except ReaderDied as death:
-        words = f"reading what was handed in {death}"
-        notebooks = {stem_of(path.name) for path in submission.files} - {""}
-        problems = {exercise.id: ("unreadable", words) for exercise in EXERCISES}
-        return Extraction({}, problems, [*submission.flags, Flag("unreadable", words)], notebooks)
-
-
 @cache
 def course_cells() -> list[str]:
     """Return the digests of the course's own cells; none where its notebooks are not here."""
@@ -60,45 +43,30 @@ def course_cells() -> list[str]:
     with suppress(ValueError, OSError):
         contents = [json.loads(path.read_text("utf-8")) for path in find_sources()]
         cells = [cell for content in contents for cell in content["cells"]]
-        return [scripts.digest_cell("".join(cell["source"])) for cell in cells]
+        return [digest_cell("".join(cell["source"])) for cell in cells]
     return []
 
 
-def read_scripts(submission: Submission) -> scripts.Extraction:
+def read_submission(submission: Submission) -> Extraction:
     """Read a student's notebooks. Never raises because of what was handed in.
 
     Raises:
         RuntimeError: a fault of the grader, with the lines of the other process.
     """
     try:
-        found = call(scripts_plain, [asdict(submission), course_cells()])
+        found = call(extract_plain, [asdict(submission), course_cells()])
     except ReaderDied as death:
         words = f"reading what was handed in {death}"
         stems = {stem_of(path.name) for path in submission.files} - {""}
         problems = {exercise.id: ("unreadable", words) for exercise in EXERCISES}
         flags = [*submission.flags, Flag("unreadable", words)]
-        return scripts.Extraction({}, problems, flags, stems)
-    result = scripts.Extraction(**found)
-    for id, answer in found["answers"].items():
-        flags, runs = tuple(Flag(**flag) for flag in answer["flags"]), tuple(answer["runs"])
-        result.answers[id] = Answer(**answer | {"flags": flags, "runs": runs})
-    result.problems = {id: tuple(words) for id, words in found["problems"].items()}
-    result.flags, result.notebooks = [Flag(**f) for f in found["flags"]], set(found["notebooks"])
-    result.scripts = [
-        Script(**each | {"cells": [ScriptCell(**cell) for cell in each["cells"]]})
-        for each in found["scripts"]
-    ]
-    return result
+        return Extraction({}, problems, flags, stems)
+    return unpack_extraction(found)
 
 
-def scripts_plain(data: list) -> dict:
-    """Read a submission, as plain data."""
-    return asdict(scripts.extract(unpack_submission(data[0]), frozenset(data[1])))
-
-
-def extract_plain(data: dict) -> dict:
-    """Find the answers of a submission, as plain data."""
-    return asdict(extract(unpack_submission(data)))
+def extract_plain(data: list) -> dict:
+    """Read a submission, as plain data: its fields, and the digests of the course's cells."""
+    return asdict(extract(unpack_submission(data[0]), frozenset(data[1])))
 
 
 def call(function: Callable[[Any], Any], data: Any) -> Any:
@@ -172,17 +140,14 @@ def unpack_submission(data: dict) -> Submission:
 
 def unpack_extraction(data: dict) -> Extraction:
     """Read an extraction from its fields."""
-    answers = {}
-    for exercise, own in data["answers"].items():
-        own |= {"runs": tuple(own["runs"]), "flags": tuple(Flag(**flag) for flag in own["flags"])}
-        if program := own["program"]:
-            spaces = {
-                name: {int(place): Statement(*each) for place, each in statements.items()}
-                for name, statements in program["spaces"].items()
-            }
-            targets = [tuple(target) for target in program["targets"]]
-            own["program"] = Program(**program | {"spaces": spaces, "targets": targets})
-        answers[exercise] = Answer(**own)
-    problems = {exercise: tuple(words) for exercise, words in data["problems"].items()}
-    flags = [Flag(**flag) for flag in data["flags"]]
-    return Extraction(answers, problems, flags, set(data["notebooks"]))
+    result = Extraction(**data)
+    for id, answer in data["answers"].items():
+        flags, runs = tuple(Flag(**flag) for flag in answer["flags"]), tuple(answer["runs"])
+        result.answers[id] = Answer(**answer | {"flags": flags, "runs": runs})
+    result.problems = {id: tuple(words) for id, words in data["problems"].items()}
+    result.flags, result.notebooks = [Flag(**f) for f in data["flags"]], set(data["notebooks"])
+    result.scripts = [
+        Script(**each | {"cells": [ScriptCell(**cell) for cell in each["cells"]]})
+        for each in data["scripts"]
+    ]
+    return result
