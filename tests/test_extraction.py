@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from run_answer import RunAnswer
+from vitedu.grading.intake.statements import MAX_SOURCE, is_stub, parse_cell
 
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
@@ -20,7 +21,6 @@ from vitedu.grading.grades import REASONS, Flag, Submission
 from vitedu.grading.intake import notebook_file
 from vitedu.grading.intake.extraction import extract
 from vitedu.grading.intake.notebook_file import read_notebook
-from vitedu.grading.intake.statements import MAX_SOURCE, is_stub, parse_cell
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 GELU = "def gelu(x):\n    return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))"

@@ -23,11 +23,10 @@ from vitedu.checks.settings import neutral_settings
 from vitedu.grading.box.visible_modules import CLOSED_MODULES
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade
 from vitedu.grading.transport.messages import write_observation
-from vitedu.grading.transport.remote_answer import GRACE, MAX_BYTES, RemoteAnswer
+from vitedu.grading.transport.remote_answer import MAX_BYTES, RemoteAnswer
 from vitedu.grading.transport.wire import pack
 
 DRAWS = 3  # an answer that is right one time in three passes with probability 5 % at most
-SECONDS = 15.0  # of one draw; right ones take 0.3 s
 # Judging changes settings of the whole process for a moment (random state, default dtype), so only
 # one thread may do it at a time.
 _LOCK = threading.Lock()
@@ -122,12 +121,12 @@ class Judge:
                 self._cases[exercise] = checker.draw(self.seed)
         draws = 1 if checker.forbidden and not refused else self.draws
         while len(verdicts) < draws and not (verdicts and verdicts[-1].is_last):
-            remote.budget, remote.bytes_left = SECONDS + GRACE, MAX_BYTES
+            remote.budget, remote.bytes_left = remote.limits.call_seconds, MAX_BYTES
             # other seeds in each draw, and the mistakes that are replayed have the same
             cases = [replace(e, seed=secrets.randbits(32)) for e in self._cases[exercise]]
             first = verdicts[0].observations if verdicts else {}
             known = {c.name: first[c.name] for c in cases if _runs_once(c) and c.name in first}
-            gathered = observe_answer(checker, cases, remote, SECONDS, known)
+            gathered = observe_answer(checker, cases, remote, remote.seconds, known)
             verdicts.append(self._judge_draw(checker, cases, gathered, verdicts))
         return verdicts
 

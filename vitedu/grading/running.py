@@ -23,10 +23,9 @@ from vitedu.grading.box.package_view import sources_up_to, visible_sources
 from vitedu.grading.grades import PASSED, Script
 from vitedu.grading.intake.extraction import rank
 from vitedu.grading.judge import Judge, Verdict, conclude
-from vitedu.grading.transport.remote_answer import RemoteAnswer
+from vitedu.grading.transport.remote_answer import GRACE, RemoteAnswer
 from vitedu.grading.transport.wire import WireError, clean
 
-CELL_SECONDS = 12.0  # until a cell counts as stuck; it is interrupted after 8
 RUN_SECONDS = 100.0  # of one run of a notebook
 STUDENT_SECONDS = 400.0  # of all runs of a student; right ones take some 5 s
 MAX_RUNS = 5  # processes of one run: each ends at another cell
@@ -245,6 +244,7 @@ class Run:
             "forbidden": sorted(self.judge.forbidden(way.only)) if way.only else [],
             "last": [id for id in self.ids if id not in self.ended],
             "again": way.is_second,
+            "seconds": self.box.limits.load_seconds,
         }
 
     def _enter(self, number: Any) -> dict:
@@ -300,8 +300,8 @@ class Run:
         Raises:
             WireError: it is nothing that a notebook needs.
         """
-        self.remote.budget = 60.0
-        word = self.remote.ask(message, CELL_SECONDS + 20.0 * (message["do"] == "run"))
+        self.remote.budget = seconds = self.box.limits.load_seconds + GRACE
+        word = self.remote.ask(message, seconds)
         numbers = {self.script.cells[place].number for place in self.order}
         if not isinstance(word, dict):
             raise WireError("a notebook needs a cell, a verdict or an end.")

@@ -23,7 +23,6 @@ from vitedu.grading.box.course_stand_ins import Absent
 from vitedu.grading.box.magics import to_python
 from vitedu.grading.box.memory_files import MemoryFiles, name_of
 
-CELL_SECONDS = 8.0  # of one cell, without what its checks take
 MAX_ERRORS = 60  # that are kept
 REFUSAL = "is not allowed in this exercise"  # end of what a forbidden function says
 MAX_NAMES = 30  # of a failed statement
@@ -62,8 +61,8 @@ class Cells:
         errors: [number, kind, message, names that the statement would have bound or changed].
     """
 
-    def __init__(self, files: MemoryFiles, notebooks: dict[str, list[str]]):
-        self.files, self.notebooks = files, notebooks
+    def __init__(self, files: MemoryFiles, notebooks: dict[str, list[str]], seconds: float):
+        self.files, self.notebooks, self.seconds = files, notebooks, seconds
         self.number, self.is_own = -1, True
         self.errors: list[list[Any]] = []
         self.of_box: set[int] = set()  # places in ``errors`` of those that the box is the cause of
@@ -81,7 +80,7 @@ class Cells:
         """Run one cell."""
         self.number, self.is_own = number, is_own
         try:
-            with time_limit(CELL_SECONDS):
+            with time_limit(self.seconds):
                 self.run(source)
         except BaseException as error:  # no Python, or the time is up
             self.note(error, _bound_by_text(source))

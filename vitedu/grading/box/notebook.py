@@ -73,6 +73,7 @@ class Request:
     forbidden: list[str]  # functions and kernels that are refused
     last: list[str]  # exercises that are checked at the end
     again: bool  # at the end, also those that a cell has checked
+    seconds: float  # of one cell, without what its checks take
     nonce: str = ""
     do: str = "run"
 
@@ -164,7 +165,7 @@ class Notebook:
             setattr(package, name, lambda *rest, **settings: Absent())
         self.course = Course(request.places, request.modules)
         sys.meta_path.append(_FILES)
-        self.cells = Cells(_FILES, request.notebooks)
+        self.cells = Cells(_FILES, request.notebooks, request.seconds)
         self.probed: dict[str, Probed] = {}
         self.is_final = self.is_implicit = False
 
