@@ -27,7 +27,7 @@ from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_file
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Script, ScriptCell, Submission
 from vitedu.grading.intake.notebook_file import Cell, read_modules, read_notebook
 from vitedu.grading.intake.scan import scan_answer
-from vitedu.grading.intake.similarity import token_runs
+from vitedu.grading.intake.similarity import split_tokens, token_runs
 from vitedu.grading.intake.submissions import clean_name, stem_of
 
 MAX_SOURCE = 100_000  # characters of a cell
@@ -294,7 +294,8 @@ def _find_answer(exercise: Exercise, scripts: list[Script]) -> Answer | None:
     ranked = rank(exercise, scripts)
     for script in ranked:
         if places := script.defines.get(exercise.id):
-            cell = script.cells[places[-1]]
+            shown = [p for p in places if split_tokens(script.cells[p].source, exercise.id)]
+            cell = script.cells[(shown or places)[-1]]
             answer = Answer(exercise.id, cell.source, script.name, (), cell.number)
             flags = []
             if exercise.stem not in script.stems:
