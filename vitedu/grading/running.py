@@ -442,7 +442,13 @@ class StudentRuns:
     """
 
     def __init__(self, box: Any, extraction: Any, exercises: Sequence[Exercise]):
-        self._box, self.extraction, self.exercises = box, extraction, exercises
+        self._box, self.extraction = box, extraction
+        # also what stands above the exercises asked for, because a reference may have to stand in
+        stems, last = (
+            {e.stem for e in exercises},
+            max([PLACES[e.id] for e in exercises], default=-1),
+        )
+        self.exercises = [e for e in EXERCISES[: last + 1] if e.stem in stems]
         self._found: tuple[dict[str, Found], list[tuple[Script, Outcome]]] | None = None
         self._lock = threading.Lock()
 
