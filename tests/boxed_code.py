@@ -27,7 +27,7 @@ FILES = {
     "vitedu/__init__.py": "",
     "vitedu/grading/__init__.py": "",
     "vitedu/grading/box/__init__.py": "",
-    "vitedu/grading/box/worker.py": WORKER,
+    "vitedu/grading/box/notebook.py": WORKER,
 }
 
 

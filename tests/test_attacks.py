@@ -24,10 +24,10 @@ from vitedu.exercises import find
 from vitedu.grading.grades import safe_name
 
 GRADED = (
-    "softmax split_heads MultiHeadAttention gelu layer_norm cross_entropy evaluate "
-    "random_crop_flip VisionTransformer linear_attention"
+    "softmax split_heads MultiHeadAttention gelu layer_norm cross_entropy evaluate random_crop_flip"
+    " VisionTransformer linear_attention linear_from_conv tokens_at_224 order_blindness"
 ).split()
-TABLES = {name: table(name) for name in "answers line forbidden claims honest".split()}
+TABLES = {name: table(name) for name in "answers line forbidden claims running honest".split()}
 CONTROLS = {
     "right": Attack(RIGHT, "full"),
     "zeros": Attack(ZEROS, "zeros"),

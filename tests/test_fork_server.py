@@ -5,12 +5,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from run_answer import written_answer
+from run_answer import grade_cells
 
 from vitedu.grading.box import isolation
 from vitedu.grading.box.isolation import Box
 from vitedu.grading.box.levels import IsolationError
-from vitedu.grading.judge import SERVER_ENDED, grade_answer
+from vitedu.grading.running import SERVER_ENDED
 
 pytestmark = [
     pytest.mark.slow,
@@ -66,7 +66,7 @@ def box(shared):
 
 def grade(box, source):
     """Grade an answer in three processes."""
-    return grade_answer(written_answer("gelu", source), 5, box, runs=3)
+    return grade_cells(box, "gelu", source, seed=5, runs=3)
 
 
 def test_answer_that_ends_it_every_time_is_told_and_takes_nobody_along(box):

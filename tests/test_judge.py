@@ -2,29 +2,23 @@
 
 import ast
 import io
-import math
 import tokenize
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from run_answer import written_answer
+from run_answer import grade_cells
 
 from vitedu import exercises
-from vitedu.checks.checker import find_checker
+from vitedu.checks.checker import MOST_POLISH, find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.errors import RaisedError
 from vitedu.checks.mistakes import apply_edits, bare_source
-from vitedu.checks.observation import Observation
 from vitedu.checks.values import ValueChecker
 from vitedu.course.notebooks import exercise_cells, read, shelf_path
 from vitedu.course.references import defined_names, module_source, reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.box.package_view import base_files, earlier_exercises, visible_sources
-from vitedu.grading.judge import grade_answer, read_literal
 from vitedu.grading.transport import wire
-from vitedu.grading.transport.messages import LoadResult
 
 pytestmark = pytest.mark.slow
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -49,9 +43,9 @@ OF_EVERY_KIND = (
 SEED = 11
 
 
-def grade(box, exercise, source, support=SUPPORT, runs=1, seed=SEED):
+def grade(box, exercise, source, support=SUPPORT, runs=1, seed=SEED, polish=MOST_POLISH):
     """Grade the source of an answer."""
-    return grade_answer(written_answer(exercise, source, support), seed, box, runs=runs)
+    return grade_cells(box, exercise, support, source, seed=seed, runs=runs, polish=polish)
 
 
 def in_the_notebook(exercise, source):
@@ -135,7 +129,7 @@ def test_remarks_are_those_of_the_notebook(box, exercise):
     ]
     keys = ("name", "passed", "polish", "points", "message")
     assert [tuple(finding[key] for key in keys) for finding in result.findings] == parts
-    lenient = grade_answer(written_answer(exercise, REMARKS[exercise]), SEED, box, runs=1, polish=0)
+    lenient = grade(box, exercise, REMARKS[exercise], polish=0)
     assert lenient.points == lenient.max_points and lenient.state == "passed"
 
 
@@ -329,40 +323,10 @@ def test_a_real_earlier_class_serves_a_later_answer(box):
         ("stem_tokens = 'many'", "failed", 0),
     ],
 )
-def test_a_value_that_python_folds_needs_no_process(source, state, points):
-    """Nothing of it is run, so no processes can disagree; the verdict is that of the checker."""
-    result = grade_answer(written_answer("stem_tokens", source), 1, None)
-    assert (result.state, result.points, result.runs) == (state, points, 0)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "stem_tokens = None",
-        "stem_tokens = len('x')",
-        "stem_tokens = 1 / 0",
-        "stem_tokens = 9**9**9",
-        "stem_tokens = 'x' * 10**9",
-        "import os\nstem_tokens = 784",
-        "other = 784",
-        "stem_tokens = (",
-        "stem_tokens = [1]",
-    ],
-)
-def test_whatever_else_a_value_is_goes_to_a_worker(source):
-    """Calls, errors, endless numbers and more than one statement."""
-    assert read_literal(source, "stem_tokens") is None
-
-
-def test_needs_that_do_not_end_leave_an_answer_open():
-    """What it would have done with the missing name is not known, so it is not wrong."""
-    error = RaisedError("NameError", ("NameError",), "name 'scale' is not defined", None)
-    gathered = SimpleNamespace(observations={"a case": Observation(error=error)}, info=None)
-    answer = written_answer("gelu", "def gelu(x):\n    return scale * x")
-    task = judge._Task(answer, None, [], SEED, None, frozenset(), math.inf)
-    run = judge._judge_run(task, gathered, LoadResult(True, timed_out=True), "", [])
-    assert (run.state, run.reason, run.points) == ("not_gradable", "timeout", None)
-    assert "does not end in time" in run.detail and "scale" in run.detail
+def test_a_value_is_judged_once(box, source, state, points):
+    """It has no draws; the verdict is that of the checker."""
+    result = grade(box, "stem_tokens", source, runs=3)
+    assert (result.state, result.points, result.runs) == (state, points, 1)
 
 
 def test_no_reply_is_kept_that_no_frame_could_be():

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import replay_caches
-from run_answer import written_answer
+from run_answer import grade_cells
 
 from vitedu import exercises
 from vitedu.checks.answers import PlainValue
@@ -21,7 +21,6 @@ from vitedu.course.references import reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.judge import grade_answer
 from vitedu.grading.transport import remote_answer
 from vitedu.grading.transport.messages import write_plain
 from vitedu.grading.transport.remote_answer import GRACE
@@ -51,7 +50,7 @@ def hurried(box):
 def grade(box, source, exercise="gelu", support=SUPPORT, runs=1):
     """Grade the source of an answer; all of it runs, as one statement."""
     source = f"if True:\n{textwrap.indent(source, '    ')}"
-    return grade_answer(written_answer(exercise, source, support), SEED, box, runs=runs)
+    return grade_cells(box, exercise, support, source, seed=SEED, runs=runs)
 
 
 @pytest.fixture(scope="module")

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 from proof.bank import right_answers
-from run_answer import written_answer
+from run_answer import read_cells
 
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read
 from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer
 from vitedu.grading.intake import similarity
-from vitedu.grading.intake.scan import MIN_TOKENS, scan_answer
+from vitedu.grading.intake.scan import MIN_TOKENS
 from vitedu.grading.intake.similarity import split_tokens, token_runs
 
 
 def scanned(exercise, source, support="import torch, math\nfrom torch import nn"):
     """Give kind -> message."""
-    answer = written_answer(exercise, source, support)
-    return {flag.kind: flag.message for flag in scan_answer(answer)}
+    answer = read_cells(exercise, support, source).answers[exercise]
+    return {flag.kind: flag.message for flag in answer.flags}
 
 
 def alternatives():

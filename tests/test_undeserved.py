@@ -8,7 +8,7 @@ import inspect
 
 import pytest
 import replay_caches
-from run_answer import written_answer
+from run_answer import grade_cells
 from sections import sections
 
 from vitedu import exercises
@@ -17,7 +17,6 @@ from vitedu.checks.checker import find_checker
 from vitedu.checks.replay import ReplayCache
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
-from vitedu.grading.judge import grade_answer
 
 pytestmark = pytest.mark.slow
 
@@ -509,7 +508,7 @@ def replays_are_kept(monkeypatch):
 @pytest.mark.parametrize(("exercise", "source", "state", "points"), TRIES.values(), ids=TRIES)
 def test_an_answer_gets_what_it_shows(box, exercise, source, state, points):
     """A forbidden operation in another dress earns nothing; mathematics earns all."""
-    result = grade_answer(written_answer(exercise, source, SUPPORT), 11, box, runs=1)
+    result = grade_cells(box, exercise, SUPPORT, source)
     assert (result.state, result.points) == (state, points), (result.detail, result.lines)
 
 
@@ -530,7 +529,7 @@ def test_an_answer_leaves_nothing_to_the_next(box):
     if box.level != "full":
         pytest.skip(f"this machine isolates only partly: {box.level}")
     for _ in range(2):
-        result = grade_answer(written_answer("gelu", LEAVING, SUPPORT), 11, box, runs=1)
+        result = grade_cells(box, "gelu", SUPPORT, LEAVING)
         assert "LookupError" not in str(result.lines) and result.state == "failed"
 
 

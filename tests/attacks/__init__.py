@@ -2,8 +2,8 @@
 
 Role: ``Attack``, the notebooks that carry it, and ``table``, which reads attacks from a text file:
 ``answers`` (what an answer's code tries), ``line`` (the line to the judge and the process),
-``forbidden`` (calls that hide), ``claims`` (forged facts) and ``honest``. Notebooks that are odd as
-files stand in ``files`` and ``editors``. Nothing is run here.
+``forbidden`` (calls that hide), ``claims`` (forged facts), ``running`` (notebooks that run as a
+whole) and ``honest``. Odd files stand in ``files`` and ``editors``. Nothing is run here.
 """
 
 import json
@@ -28,6 +28,7 @@ class Attack:
             ``return x * 0`` earns), "nothing", a number of points, or why it is not gradable.
         exercise: id.
         flags: kinds that must be there, for a person to look at.
+        stem: of its notebook, where that is not the exercise's.
         before: cells in front of it.
     """
 
@@ -35,17 +36,17 @@ class Attack:
     worth: str
     exercise: str = "softmax"
     flags: str = ""
+    stem: str = ""
     before: tuple[str, ...] = (IMPORTS,)
 
     def notebook(self) -> str:
         """Write the notebook that hands it in."""
-        cells = [code(source) for source in self.before]
-        return notebook([*cells, code(self.source, self.exercise)])
+        return notebook([*map(code, self.before), code(self.source, self.exercise)])
 
     @property
     def file(self) -> str:
         """The name of its notebook."""
-        return f"{find(self.exercise).stem}.ipynb"
+        return f"{self.stem or find(self.exercise).stem}.ipynb"
 
 
 def code(source: str, exercise: str = "", **others: Any) -> dict:
@@ -100,7 +101,7 @@ def table(name: str) -> dict[str, Attack]:
     """Read the attacks of a file: groups, and in each of them lines ``--- name: about`` and code.
 
     The group "words" names texts that stand in for a line of the code; VALUE and RIGHT are known.
-    About an attack stands ``worth; exercise; flags``; "%%%" ends a cell in front of the answer.
+    About an attack stands ``worth; exercise; flags; stem``; "%%%" ends a cell before the answer.
     """
     words, found = {"RIGHT": RIGHT}, {}
     text = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").replace("VALUE", VALUE)
@@ -112,9 +113,8 @@ def table(name: str) -> dict[str, Attack]:
                 continue
             *before, source = body.split("%%%\n")
             about = about.split("; ")
-            worth, exercise, flags = about + ["", "softmax", ""][len(about) :]
-            cells = (IMPORTS, *before)
-            found[title] = Attack(GROUPS[group](source), worth, exercise, flags, cells)
+            about += ["", "softmax", "", ""][len(about) :]
+            found[title] = Attack(GROUPS[group](source), *about, (IMPORTS, *before))
     return found
 
 

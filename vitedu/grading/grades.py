@@ -38,28 +38,39 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class Program:
-    """The statements that an answer may need, as ``box.names.Statement``. Plain data."""
-
-    spaces: dict[str, dict]  # notebook or module -> place -> statement
-    targets: list[tuple[str, int]]  # its definitions, the one that counts first
-    mocks: dict[str, str]  # name -> code in place of what needs data
-    uses: list[str]  # other exercises that it may use
-    own: dict[str, str]  # of those, exercise -> notebook with the student's answer
-    bound: list[str]  # names that it may read and that some unreadable cell binds
-
-
-@dataclass(frozen=True)
 class Answer:
-    """The code of one exercise, as text."""
+    """What a person reads of one exercise."""
 
     exercise: str  # id of the syllabus
     source: str  # its cell
     notebook: str = ""  # name of its file
     flags: tuple[Flag, ...] = ()
-    cell: int = 0  # number of its cell in the notebook, from 1
-    program: Program | None = None  # None: the cell has no statement that defines it
+    cell: int = 0  # number of its cell in the notebook, from 1; 0: no cell defines its name
     runs: tuple[int, ...] = ()  # what ``similarity`` compares, as numbers
+
+
+@dataclass(frozen=True)
+class ScriptCell:
+    """A cell that runs."""
+
+    number: int  # in its notebook, from 1
+    source: str  # IPython's own syntax as Python
+    is_own: bool = True  # whether the student wrote it; the course's own change no answer
+
+
+@dataclass
+class Script:
+    """A notebook, to be run from top to bottom. Plain data."""
+
+    name: str  # of its file
+    cells: list[ScriptCell]
+    stems: list[str]  # of the course's files that it holds
+    # exercise -> places in ``cells`` that define its name, and that check it
+    defines: dict[str, list[int]]
+    checks: dict[str, list[int]]
+    order: list[int] | None  # places in the order in which they ran, if that is another one
+    passes: dict[str, int]  # exercise -> number of the cell whose stored output says passed
+    files: dict[str, str]  # Python files beside it, and those that cells write
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ import torch
 from vitedu import __version__
 from vitedu.checks.checker import MOST_POLISH
 from vitedu.exercises import EXERCISES, Exercise
+from vitedu.grading.answers import grade_answer
 from vitedu.grading.box.isolation import open_box
-from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import (
     NOT_HANDED_IN,
     PASSED,
@@ -35,15 +35,15 @@ from vitedu.grading.grades import (
 from vitedu.grading.intake.reading import read_submission
 from vitedu.grading.intake.similarity import compare_class
 from vitedu.grading.intake.submissions import find_submissions
-from vitedu.grading.judge import grade_answer
+from vitedu.grading.running import StudentRuns
 
-MIN_RUNS = 3  # an answer that is right one time in three passes with probability 5 % at most
+MIN_RUNS = 3  # draws of an answer, which must agree
 MAX_SECONDS = 600.0  # wall-clock time of one student's answers; right ones take some 5 s
 MAX_FRAMES = 12  # frames of a traceback that the log keeps
 # the files whose text decides a grade: what judges, the checkers, their words, the references
 SOURCES = [
     *"checks/**/*.py checks/**/*.toml grading/box/*.* grading/intake/*.py".split(),
-    *"grading/transport/*.py grading/judge.py grading/student.py grading/grades.py".split(),
+    *"grading/transport/*.py grading/[agjrs]*.py".split(),
     # with the options of models in arguments
     *"grading/words.toml exercises.* words.py options.py fast.py".split(),
     *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),
@@ -94,7 +94,7 @@ def grade_submission(
         answers, problems, flags = extraction.answers, extraction.problems, list(extraction.flags)
     missing = ("grader", fault[0]) if fault else ("no_cell", "")
     grades, passed = [], set[str]()
-    with SharedBox(box) as own_box:
+    with StudentRuns(box, extraction, exercises) as own_box:
         for exercise in exercises:
             reason, detail = problems.get(exercise.id, missing)
             grade: ExerciseGrade | None = None

@@ -5,9 +5,11 @@ writes the notebook files. Whatever such a notebook loses is the grader's fault.
 here: ``running`` shows that the answers are right, ``__main__`` grades them.
 
 A text file begins with ``about:`` (what is special), ``exercises:`` (those that are judged) and
-``verdict:`` (``full``, or ``open`` where that is all that a grader can say); ``needs: 3.12`` names
-the Python that the student had. ``# === NAME`` begins a file, the word after
-it says who saved it. ``# %%`` begins a cell, and the words after it say more:
+``verdict:`` (``full``, or ``open`` where that is all that a grader can say). ``reader:`` is the
+word of the grader that reads notebooks, where it is another; ``needs: 3.12`` names the Python that
+the student had. ``# === NAME`` begins a file, the word after it says who saved it; a file that is
+no notebook is written as it stands. ``# %%`` begins a cell, and the words after it say more
+(``In[7]`` in front of them: the seventh that was run):
 
 * an exercise: its mark in the metadata;
 * ``[markdown]`` or ``[raw]``: no code;
@@ -49,6 +51,7 @@ class Student:
     exercises: tuple[str, ...]
     verdict: str  # "full" or "open"
     files: dict[str, str]  # name -> text; oldest first
+    reader: str  # what the grader that reads says today: "full", "open" or "below"
     needs: tuple[int, ...] = ()  # version of Python
 
 
@@ -64,6 +67,9 @@ def read_student(path: Path) -> Student:
     files = {}
     for title, text in zip(parts[::2], parts[1::2], strict=True):
         name, _, editor = title.partition(" saved by ")
+        if not name.endswith(".ipynb"):
+            files[name] = text
+            continue
         _, *cells = re.split(r"^# %%(?: (.+))?\n", text, flags=re.M)
         pairs = zip(cells[::2], cells[1::2], strict=True)
         files[name] = EDITORS[editor]([_cell(kind or "", body) for kind, body in pairs])
@@ -73,6 +79,7 @@ def read_student(path: Path) -> Student:
         tuple(about["exercises"].split()),
         about["verdict"],
         files,
+        about.get("reader", about["verdict"]),
         tuple(map(int, about.get("needs", "3").split("."))),
     )
 
@@ -80,15 +87,17 @@ def read_student(path: Path) -> Student:
 def hand_in(folder: Path, handed_in: list[Student]) -> None:
     """Write the files, a folder a student, each file a minute newer than the one before."""
     for student in handed_in:
-        (folder / student.name).mkdir(parents=True)
         for number, (name, text) in enumerate(student.files.items()):
             path = folder / student.name / name
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             os.utime(path, (1.7e9 + 60 * number,) * 2)
 
 
 def _cell(kind: str, body: str) -> dict:
     """Make a cell from the words of its heading and its text."""
+    if match := re.match(r"In\[(\d+)\] ?", kind):
+        return _cell(kind[match.end() :], body) | {"execution_count": int(match[1])}
     words = kind.split()
     if words[:1] == ["stub"]:
         exercise = find(words[1])

@@ -44,6 +44,8 @@ def _run(student: Student, folder: str) -> list[str]:
     problems: list[str] = []
     said: dict[str, list[str]] = {id: [] for id in student.exercises}
     for name, text in student.files.items():
+        if not name.endswith(".ipynb"):
+            continue
         problems += [f"{name}, {problem}" for problem in _run_file(text, said)]
     wrong = {id: heads for id, heads in said.items() if RIGHT not in heads}
     return problems + [f"{id}: {', then '.join(heads) or 'none'}" for id, heads in wrong.items()]
@@ -60,6 +62,8 @@ def _run_file(text: str, said: dict[str, list[str]]) -> Iterator[str]:
     shell = InteractiveShell.instance()
     judged: dict[str, object] = {}
     cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    if all(cell["execution_count"] for cell in cells):
+        cells.sort(key=lambda cell: cell["execution_count"])
     for number, cell in enumerate(cells, 1):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             result = shell.run_cell("".join(cell["source"]), store_history=True)

@@ -11,6 +11,14 @@ from vitedu.checks.case import Case, build_args
 from vitedu.checks.drivers import call_answer, driver, find_modified_args
 from vitedu.checks.observation import Observation, store_output, type_name
 
+# as torch has them, whatever a cell of the answer's notebook puts in their place
+STORAGE, ADDRESS = torch.Tensor.untyped_storage, torch.UntypedStorage._cdata.__get__
+
+
+def memory(layer: nn.Module) -> list[torch.UntypedStorage]:
+    """Hold the memory of a layer's own parameters, whatever it shows."""
+    return [STORAGE(value) for value in vars(layer)["_parameters"].values() if value is not None]
+
 
 @recipe
 class Conv(ModuleRecipe):
@@ -33,8 +41,10 @@ def read_linear(layer, seen: Observation) -> dict[str, torch.Tensor]:
     seen.types["result"] = "nn.Linear" if isinstance(layer, nn.Linear) else type_name(layer)
     if not isinstance(layer, nn.Linear):
         return {}
-    values = {"weight": layer.weight, "bias": layer.bias}
-    values = {name: value for name, value in values.items() if value is not None}
+    shown = {"weight": layer.weight, "bias": layer.bias}
+    # what an ``nn.Linear`` has, whatever it shows
+    has = vars(layer)["_parameters"] if type(layer) is nn.Linear else shown
+    values = {name: value for name, value in has.items() if value is not None}
     if type(layer) is not nn.Linear:
         x = torch.randn(3, layer.weight.shape[1]).to(layer.weight)
         if not torch.allclose(layer(x), nn.functional.linear(x, **values), atol=1e-4):
@@ -45,13 +55,13 @@ def read_linear(layer, seen: Observation) -> dict[str, torch.Tensor]:
 
 @driver
 def layer_from_layer(answer, case: Case, seen: Observation) -> None:
-    """Call a function that turns one layer into an ``nn.Linear``.
-
-    Writes down its parameters and whether they share memory with the given layer.
-    """
+    """Call a function that makes an ``nn.Linear`` of a layer; note what it shows and shares."""
     args = build_args(case)
+    given = memory(*args.values())
     result = call_answer(answer, case, args)
     values = read_linear(result, seen)
+    taken = memory(result) if isinstance(result, nn.Linear) else []
+    shared = {*map(ADDRESS, taken)} & {*map(ADDRESS, given + memory(*args.values()))}
     seen.modified = find_modified_args(case, args)
     if not values:
         return
@@ -59,15 +69,7 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     seen.facts["a bias if and only if conv has one"] = bias
     for name, value in values.items():
         store_output(seen, name, value)
-    learns = [name for name, value in nn.Module.named_parameters(result) if value.requires_grad]
-    missing = [name for name in values if name not in learns]
-    seen.facts["weight and bias are parameters that learn"] = (
-        f"{' and '.join(missing)} cannot learn" if missing else "they are"
-    )
-    (source,) = args.values()
-    before = [value.detach().clone() for value in values.values()]
-    with torch.no_grad():
-        for value in source.parameters():
-            value.add_(1.0)
-    own = all(map(torch.equal, before, values.values()))
-    seen.facts["a copy of its own"] = "its own" if own else "memory shared with conv"
+    fixed = " and ".join(name for name, value in values.items() if not value.requires_grad)
+    learns = f"{fixed} cannot learn" if fixed else "they are"
+    seen.facts["weight and bias are parameters that learn"] = learns
+    seen.facts["a copy of its own"] = "memory shared with conv" if shared else "its own"

@@ -26,7 +26,7 @@ from pathlib import Path
 from vitedu.grading.box import linux, seccomp
 from vitedu.grading.box.limits import OUT_OF_MEMORY, Limits, count_user_threads, mapped_bytes
 
-TASKS = {"worker": "vitedu.grading.box.worker", "canary": "vitedu.grading.box.canary"}
+TASKS = {"worker": "vitedu.grading.box.notebook", "canary": "vitedu.grading.box.canary"}
 
 
 def attempt(report: dict, name: str, action: Callable, *arguments) -> None:

@@ -18,9 +18,9 @@ OUT_OF_MEMORY = 86  # exit status of a worker that ran out of memory
 class Limits:
     """The limits of one worker."""
 
-    load_seconds: float = 10.0  # wall-clock time until the answer's code has run once
-    call_seconds: float = 20.0  # wall-clock time of one later request
-    worker_seconds: float = 40.0  # wall-clock time of all requests to one worker together
+    load_seconds: float = 8.0  # wall-clock time of one cell
+    call_seconds: float = 18.0  # wall-clock time of one draw of an answer
+    worker_seconds: float = 40.0  # wall-clock time of other requests to one worker together
     cpu_seconds: int = 60  # CPU time of the worker, in case the deadlines fail
     memory_mb: int = 1024  # address space beyond that of the fork server
     reply_mb: int = 8  # length of one reply; equals ``wire.MAX_FRAME``

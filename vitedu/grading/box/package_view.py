@@ -14,7 +14,7 @@ from typing import NamedTuple
 from vitedu import __version__, exercises
 from vitedu.course.parsing import global_names, parse
 from vitedu.course.references import module_source
-from vitedu.grading.intake.statements import split_import
+from vitedu.grading.box.cells import split_imports
 
 # the files that a worker needs: no reference, expected value or mistake; ``isolation`` adds its own
 BASE_FILES = [
@@ -23,42 +23,18 @@ BASE_FILES = [
         "checks/__init__ checks/accelerator checks/answers checks/arguments checks/case "
         "checks/drivers checks/errors checks/limits checks/observation checks/observe "
         "checks/operations checks/second_call checks/settings grading/__init__ "
-        "grading/box/__init__ grading/box/module_state grading/box/names "
-        "grading/box/visible_modules grading/box/worker grading/transport/__init__ "
+        "grading/box/__init__ grading/box/cells grading/box/course_stand_ins grading/box/magics "
+        "grading/box/memory_files grading/box/module_state grading/box/notebook "
+        "grading/box/reach grading/box/visible_modules grading/box/worker "
+        "grading/transport/__init__ "
         "grading/transport/messages grading/transport/wire"
     ).split()
 ]
 # so that annotations name nothing, and a hidden name may stand there
 FUTURE = "from __future__ import annotations\n"
 
-PACKAGE_STUB = '''"""vitedu where an answer is graded: checks hand the answer on and say nothing."""
-
-__version__ = "{version}"
-
-
-class Report:
-    """What a check gives back; the verdict is made elsewhere."""
-
-    passed, status, headline, picture, printed = True, "passed", "", "", ""
-    points = max_points = 0
-    misconception = seed = None
-
-    def __init__(self, answer=None):
-        self.implementation, self.misconceptions, self.findings, self.lines = answer, [], [], []
-
-
-def check(answer=None, *rest, **settings):
-    """Hand an answer on."""
-    return Report(answer)
-
-
-def _nothing(*rest, **settings):
-    """Say nothing."""
-    return ""
-
-
-hint = solution = progress = reset = _nothing
-'''
+# what ``notebook`` gives its names
+PACKAGE_STUB = '"""vitedu where a notebook is graded."""\n\n__version__ = "{version}"\n'
 
 
 def base_files() -> dict[str, str]:
@@ -85,6 +61,12 @@ def earlier_exercises(exercise_id: str) -> list[exercises.Exercise]:
 
 
 @cache
+def sources_up_to(place: int) -> dict[str, str]:
+    """Return the chapter modules with the references of the syllabus up to a place, from 0."""
+    return _visible(frozenset(each.id for each in exercises.EXERCISES[: place + 1]))
+
+
+@cache
 def visible_sources(exercise_id: str) -> dict[str, str]:
     """Return the chapter modules as an answer to one exercise may see them.
 
@@ -92,7 +74,11 @@ def visible_sources(exercise_id: str) -> dict[str, str]:
         Full module name -> source, without the references of this exercise and all later ones, and
         without what uses them.
     """
-    known = {exercise.id for exercise in earlier_exercises(exercise_id)}
+    return _visible(frozenset(each.id for each in earlier_exercises(exercise_id)))
+
+
+@cache
+def _visible(known: frozenset[str]) -> dict[str, str]:
     hidden = {(each.module, each.id) for each in exercises.EXERCISES if each.id not in known}
     size = 0
     while size < len(hidden):  # what is lost may be used by others
@@ -121,9 +107,7 @@ def _split_modules() -> dict[str, list[_Statement]]:
     while work:
         module = work.pop()
         if module.startswith("vitedu.") and module not in modules:
-            nodes = [
-                part for node in parse(module_source(module)).body for part in split_import(node)
-            ]
+            nodes = split_imports(parse(module_source(module)).body)
             modules[module] = [_read_statement(node, module) for node in nodes]
             inner = [part for node in nodes for part in ast.walk(node)]
             work += [part.module or "" for part in inner if isinstance(part, ast.ImportFrom)]

@@ -1,8 +1,8 @@
-"""The worker: runs an answer in its own process and reports what it did.
+"""What a process of the box does with an answer: look at it, run it on cases, report.
 
-Role: ``main`` serves the requests of a judge until its pipe closes: "load" code, "look" at the
-answer, "observe" it on a case, send it as a "plain" value. Uses the standard library, numpy, torch,
-and the modules named in ``package_view``.
+Role: ``Session`` answers a judge: "look" at the answer, "observe" it on cases, send it as a "plain"
+value. ``notebook`` brings the answer. Uses the standard library, numpy, torch, and the modules
+named in ``package_view``.
 
 This process holds nothing that helps a cheat: only inputs and references of earlier exercises.
 Expected values, tolerances, errors and mistakes are never sent here, only that a layer must refuse.
@@ -23,10 +23,8 @@ import ctypes
 import functools
 import importlib
 import inspect
-import os
 import pkgutil
 import random
-import signal
 import sys
 import time
 import types
@@ -42,23 +40,19 @@ import torch
 from vitedu.checks import drivers
 from vitedu.checks.answers import MIN_SECONDS, LocalAnswer
 from vitedu.checks.case import Case
-from vitedu.checks.errors import describe_error
-from vitedu.checks.limits import TimeUp, capture_output, time_limit
 from vitedu.checks.observe import observe
 from vitedu.checks.second_call import second_call_cases
 from vitedu.checks.settings import neutral_settings
 from vitedu.grading.box.module_state import ModuleState
-from vitedu.grading.box.names import CLOSED_MODULES, Program, Statement, is_attempt
-from vitedu.grading.box.visible_modules import install
+from vitedu.grading.box.visible_modules import CLOSED_MODULES
 from vitedu.grading.transport.messages import (
-    LoadResult,
     read_case,
     write_case,
     write_fields,
     write_observation,
     write_plain,
 )
-from vitedu.grading.transport.wire import PREFIX, WireError, is_full, length_of, pack, unpack
+from vitedu.grading.transport.wire import is_full, pack, unpack
 
 drivers.import_drivers()  # before an answer is loaded
 
@@ -92,22 +86,6 @@ _KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # dispatch keys that are replaced f
 _LAYOUT_KEYS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")
 
 
-def main(source: int, sink: int) -> None:
-    """Read frames from one pipe and write replies to another until one of them closes."""
-    session, requests = Session(), open(source, "rb")
-    with contextlib.suppress(OSError):
-        while prefix := requests.read(PREFIX):
-            reply = session.reply_to(prefix + requests.read(length_of(prefix)))
-            signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
-            _send(sink, reply)
-
-
-def _send(fd: int, frame: bytes) -> None:
-    view = memoryview(frame)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
 def warm_up() -> None:
     """Run a trivial answer a few times before the fork, so that nothing is slow for the first time.
 
@@ -127,20 +105,18 @@ def warm_up() -> None:
         cases += [replace(case, on_accelerator=True)]
         request = {"cases": [write_case(each, "warm_up") for each in cases], "seconds": 5.0}
         pack(session._observe_all(unpack(pack(request))))
-    _seed_generators(0)
+    seed_generators(0)
     _python_kernels()
     with contextlib.suppress(ImportError):  # the first backward pass would import it
         importlib.import_module("torch.nested._internal.nested_tensor")
     # entered for good: the blocks of a worker then find neutral settings, and keep no random states
     _SETTINGS.enter_context(neutral_settings())
-    _RESTORERS.append(_make_restorer())
 
 
 _SETTINGS = contextlib.ExitStack()
-_RESTORERS: list[Callable[[], None]] = []  # made before the fork, for answers that forbid nothing
 
 
-def _make_restorer() -> Callable[[], None]:
+def make_restorer() -> Callable[[], None]:
     """Close what no answer needs; return a function that restores what the probes use."""
     sys.modules.update(dict.fromkeys(CLOSED_MODULES))  # type: ignore[arg-type]  # None forbids it
     _disable_compilers()
@@ -151,65 +127,12 @@ def _make_restorer() -> Callable[[], None]:
 
 
 class Session:
-    """The state of this worker: the loaded answer, and methods for the requests."""
+    """The answer that is judged now, and methods for the requests."""
 
     def __init__(self) -> None:
         self.answer: Any = None  # a LocalAnswer
-        self.restore: Callable[[], None] | None = None  # set when the first answer is loaded
+        self.restore: Callable[[], None] = lambda: None  # ``notebook`` sets it
         self.forbidden_calls: set[str] = set()  # forbidden kernels that were called
-
-    def reply_to(self, frame: bytes) -> bytes:
-        """Do what a frame asks and return the reply. Never raises."""
-        nonce = None
-        try:
-            request = unpack(frame, is_trusted=True)
-            nonce = request["nonce"]
-            return pack({"nonce": nonce, "done": getattr(self, f"_{request['do']}")(request)})
-        except BaseException as error:  # student code may raise anything, at any place
-            kind = error.args[0] if isinstance(error, WireError) else type(error).__name__
-            return pack({"nonce": nonce, "failed": str(kind)[:200]})
-
-    def _load(self, request: dict) -> dict:
-        """Install the visible modules, run the answer with what it needs, keep the answer."""
-        self.answer = None
-        install(request["modules"])
-        if self.restore is None:  # the first answer; a shared process does this only once
-            self._forbid(request["forbidden"])
-            is_ready = _RESTORERS and not request["forbidden"]
-            self.restore = _RESTORERS.pop() if is_ready else _make_restorer()
-        restore = self.restore
-        _hide_judges()
-        name = request["name"]
-        found: dict[str, Any] = {}
-        error: BaseException | None = None
-        failures: list[Any] = []
-        with capture_output() as sink, neutral_settings():
-            try:
-                with time_limit(request["seconds"], request["seconds"]):
-                    for space, place in request["targets"]:
-                        program = _read_program(request)
-                        failures = program.failures
-                        _seed_generators(request["seed"])
-                        values = program.spaces[space].globals
-                        found = found or values  # the last definition counts if none is an attempt
-                        error = program.run(space, place, name)
-                        if name not in values or is_attempt(values[name], request["kind"]):
-                            found = values
-                            break
-            except BaseException as trouble:
-                error = trouble
-            finally:
-                restore()
-        if name in found:
-            self.answer = LocalAnswer(found[name])
-        loaded = LoadResult(
-            is_defined=name in found,
-            trouble=None if error is None else describe_error(error),
-            timed_out=isinstance(error, TimeUp),
-            failures=tuple(failures),
-            printed=sink.head,
-        )
-        return write_fields(loaded)
 
     def _look(self, request: dict) -> dict:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
@@ -237,7 +160,7 @@ class Session:
     def _plain(self, request: dict) -> dict:
         return write_plain(self.answer.plain())
 
-    def _forbid(self, names: list[str]) -> None:
+    def forbid(self, names: list[str]) -> None:
         """Replace forbidden kernels by functions that refuse, for all threads and ways of calling.
 
         Args:
@@ -282,7 +205,7 @@ class Session:
         def refuse(*args, note=self.forbidden_calls.add, name=name, **kwargs):
             note(name)
             words = name.rpartition(".")[2].strip("_")
-            raise RuntimeError(f"{words} is not allowed in this exercise")
+            raise RuntimeError(f"{words} is not allowed in this exercise")  # ``cells.REFUSAL``
 
         return refuse
 
@@ -328,16 +251,7 @@ def _make_permanent(library: torch.library.Library) -> None:
     library.m = None
 
 
-def _read_program(request: dict) -> Program:
-    spaces = {
-        name: {place: Statement(*statement) for place, statement in statements}
-        for name, statements in request["spaces"]
-    }
-    keys = ("references", "stand_ins", "own", "mocks")
-    return Program(spaces, *(request[key] for key in keys))
-
-
-def _hide_judges() -> None:
+def hide_judges() -> None:
     """Make an import of what observes answers load a second copy, whose changes have no effect."""
     for package in ("checks", "grading"):
         vars(sys.modules["vitedu"]).pop(package, None)
@@ -357,12 +271,16 @@ def _disable_compilers() -> None:
     def return_unchanged(function: Any = None, *rest: Any, **settings: Any) -> Any:
         return function if function is not None else return_unchanged
 
+    # optimizers ask it to leave them alone; the real one needs a compiler
+    dynamo = types.ModuleType("torch._dynamo")
+    dynamo.disable, dynamo.graph_break = return_unchanged, lambda: None  # type: ignore
+    torch._dynamo = sys.modules[dynamo.__name__] = dynamo
     for place, name in ((torch, "compile"), *((torch.jit, n) for n in _COMPILERS)):
         setattr(place, name, return_unchanged)
     torch.nn.Module.compile = lambda self, *rest, **settings: None  # type: ignore[method-assign]
 
 
-def _seed_generators(seed: int) -> None:
+def seed_generators(seed: int) -> None:
     """Seed the usual global generators, differently in every process."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - the generator that an answer would use

@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 
 MAX_FILE = 256 * 2**20  # bytes; a larger file is not read
 MAX_CELLS = 5_000
+MAX_OUTPUTS, MAX_SAID = 20, 2_000  # of a cell: outputs and characters that are looked at
+MAX_MODULES, MAX_MODULE = 20, 10**6  # Python files beside a notebook, and bytes of one
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Cell:
     kind: str  # "code", "markdown", "raw"
     source: str  # newlines are \n
     exercise: str = ""  # the exercise in its metadata, unchecked
+    count: int | None = None  # when it ran last
+    said: str = ""  # the beginning of what it showed
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,9 @@ def _read_cells(content: Any) -> NotebookFile:
         marked = metadata.get("vitedu") if isinstance(metadata, dict) else None
         exercise = marked.get("exercise") if isinstance(marked, dict) else None
         kind = raw.get("cell_type")
-        cells.append(Cell(_word(kind), source, _word(exercise)))
+        count = raw.get("execution_count")
+        count = count if type(count) is int else None
+        cells.append(Cell(_word(kind), source, _word(exercise), count, _said(raw.get("outputs"))))
     if num_broken := len(raw_cells) - len(cells):
         oddities.append(f"{num_broken} cells are malformed and left out")
     return NotebookFile(cells, "", oddities)
@@ -116,6 +122,19 @@ def _read_cells(content: Any) -> NotebookFile:
 
 def _word(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _said(outputs: Any) -> str:
+    """Return the beginning of the texts in a cell's outputs."""
+    texts = []
+    for output in outputs[:MAX_OUTPUTS] if isinstance(outputs, list) else ():
+        if isinstance(output, dict):
+            data = output.get("data")
+            data = data if isinstance(data, dict) else {}
+            for text in (output.get("text"), data.get("text/plain")):
+                lines = text if isinstance(text, list) else [text]
+                texts += [line[:MAX_SAID] for line in lines[:MAX_OUTPUTS] if isinstance(line, str)]
+    return "".join(texts)[:MAX_SAID]
 
 
 def _join(source: Any) -> str | None:
@@ -126,3 +145,17 @@ def _join(source: Any) -> str | None:
         return None
     source = source.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
     return source.encode("utf-8", "replace").decode("utf-8")  # replaces lone surrogates
+
+
+def read_modules(folder: Path) -> dict[str, str]:
+    """Read the Python files of a student's folder: path in it -> text."""
+    modules: dict[str, str] = {}
+    for path in sorted(folder.rglob("*.py"))[:MAX_MODULES]:
+        try:
+            with open_regular(path) as file:
+                content = file.read(MAX_MODULE + 1)
+        except (OSError, Unreadable):
+            continue
+        if len(content) <= MAX_MODULE:
+            modules[path.relative_to(folder).as_posix()] = content.decode("utf-8", "replace")
+    return modules

@@ -14,15 +14,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from vitedu.exercises import EXERCISES
 from vitedu.grading.box import linux
 from vitedu.grading.box.limits import MB, mapped_bytes
-from vitedu.grading.box.names import Statement
-from vitedu.grading.grades import Answer, Flag, Program, Submission
-from vitedu.grading.intake.extraction import Extraction, extract
+from vitedu.grading.grades import Answer, Flag, Script, ScriptCell, Submission
+from vitedu.grading.intake.extraction import Extraction, digest_cell, extract
 from vitedu.grading.intake.submissions import stem_of
 
 CPU_SECONDS = 20  # of one call; reading the solved course takes 0.8 s
@@ -35,24 +35,38 @@ class ReaderDied(RuntimeError):
     """A call ended its process; the message says how."""
 
 
+@cache
+def course_cells() -> list[str]:
+    """Return the digests of the course's own cells; none where its notebooks are not here."""
+    from vitedu.course.workspace import find_sources
+
+    with suppress(ValueError, OSError):
+        contents = [json.loads(path.read_text("utf-8")) for path in find_sources()]
+        cells = [cell for content in contents for cell in content["cells"]]
+        return [digest_cell("".join(cell["source"])) for cell in cells]
+    return []
+
+
 def read_submission(submission: Submission) -> Extraction:
-    """Find a student's answers. Never raises because of what was handed in.
+    """Read a student's notebooks. Never raises because of what was handed in.
 
     Raises:
         RuntimeError: a fault of the grader, with the lines of the other process.
     """
     try:
-        return unpack_extraction(call(extract_plain, asdict(submission)))
+        found = call(extract_plain, [asdict(submission), course_cells()])
     except ReaderDied as death:
         words = f"reading what was handed in {death}"
-        notebooks = {stem_of(path.name) for path in submission.files} - {""}
+        stems = {stem_of(path.name) for path in submission.files} - {""}
         problems = {exercise.id: ("unreadable", words) for exercise in EXERCISES}
-        return Extraction({}, problems, [*submission.flags, Flag("unreadable", words)], notebooks)
+        flags = [*submission.flags, Flag("unreadable", words)]
+        return Extraction({}, problems, flags, stems)
+    return unpack_extraction(found)
 
 
-def extract_plain(data: dict) -> dict:
-    """Find the answers of a submission, as plain data."""
-    return asdict(extract(unpack_submission(data)))
+def extract_plain(data: list) -> dict:
+    """Read a submission, as plain data: its fields, and the digests of the course's cells."""
+    return asdict(extract(unpack_submission(data[0]), frozenset(data[1])))
 
 
 def call(function: Callable[[Any], Any], data: Any) -> Any:
@@ -126,17 +140,14 @@ def unpack_submission(data: dict) -> Submission:
 
 def unpack_extraction(data: dict) -> Extraction:
     """Read an extraction from its fields."""
-    answers = {}
-    for exercise, own in data["answers"].items():
-        own |= {"runs": tuple(own["runs"]), "flags": tuple(Flag(**flag) for flag in own["flags"])}
-        if program := own["program"]:
-            spaces = {
-                name: {int(place): Statement(*each) for place, each in statements.items()}
-                for name, statements in program["spaces"].items()
-            }
-            targets = [tuple(target) for target in program["targets"]]
-            own["program"] = Program(**program | {"spaces": spaces, "targets": targets})
-        answers[exercise] = Answer(**own)
-    problems = {exercise: tuple(words) for exercise, words in data["problems"].items()}
-    flags = [Flag(**flag) for flag in data["flags"]]
-    return Extraction(answers, problems, flags, set(data["notebooks"]))
+    result = Extraction(**data)
+    for id, answer in data["answers"].items():
+        flags, runs = tuple(Flag(**flag) for flag in answer["flags"]), tuple(answer["runs"])
+        result.answers[id] = Answer(**answer | {"flags": flags, "runs": runs})
+    result.problems = {id: tuple(words) for id, words in data["problems"].items()}
+    result.flags, result.notebooks = [Flag(**f) for f in data["flags"]], set(data["notebooks"])
+    result.scripts = [
+        Script(**each | {"cells": [ScriptCell(**cell) for cell in each["cells"]]})
+        for each in data["scripts"]
+    ]
+    return result

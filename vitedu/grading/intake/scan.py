@@ -9,6 +9,7 @@ on it: values decide, and what an answer's own process says beside them is worth
 
 import ast
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from vitedu.course.parsing import parse
@@ -32,15 +33,15 @@ _JUDGES = re.compile(r"vitedu\.(checks|grading)\b")
 MOST_WORDS = 8  # that a flag names
 
 
-def scan_answer(answer: Answer) -> list[Flag]:
-    """Return the flags of one answer and of what it may need. Never raises because of the text."""
-    texts, program, flags = [answer.source], answer.program, []
-    if program:  # the answer, and the definitions and imports that it may need
-        space, place = program.targets[0]
-        needed = [each for places in program.spaces.values() for each in places.values()]
-        texts = [each.text for each in needed if "value" not in each.marks and each.binds]
-        texts.append(program.spaces[space][place].text)
-    if risks := sorted(set().union(*map(read_risks, texts))):
+def scan_answer(answer: Answer, above: Iterable[str] = ()) -> list[Flag]:
+    """Return the flags of one answer. Never raises because of the text.
+
+    Args:
+        answer: what a person reads.
+        above: all cells of the student's own up to it.
+    """
+    flags = []
+    if risks := sorted(set().union(*map(read_risks, above))):
         more = f" and {len(risks) - MOST_WORDS} more" if len(risks) > MOST_WORDS else ""
         words = f"no answer needs {', '.join(risks[:MOST_WORDS])}{more}"
         flags.append(Flag("dangerous", words))
@@ -54,7 +55,7 @@ def scan_answer(answer: Answer) -> list[Flag]:
 
 @lru_cache(4096)
 def read_risks(text: str) -> frozenset[str]:
-    """Read what no answer needs in the text of a statement; nothing of one that is no Python."""
+    """Read what no answer needs in the text of a cell; nothing of one that is no Python."""
     risks = set()
     try:
         nodes = list(ast.walk(parse(text)))

@@ -22,7 +22,6 @@ from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
 from vitedu.grading.grades import Answer, Flag
-from vitedu.grading.intake.statements import is_stub
 
 RUN = 6  # tokens in a run
 MIN_OVERLAP = 0.8  # a pair of answers is alike if it shares this part of all its runs
@@ -33,6 +32,7 @@ MAX_RUNS = 5_000  # of an answer; a long reference has 300
 PARTNERS = 5  # the most partners named in a flag
 # the names that stay; all others are the author's
 FIXED = {*dir(builtins), "torch", "nn", "F", "math", "np", "einops", "rearrange", "einsum", "self"}
+PLAIN_BASES = {"nn.Module", "torch.nn.Module", "Module", "object"}  # of a class that does nothing
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
@@ -150,3 +150,39 @@ class _Normaliser(ast.NodeTransformer):
         if ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
         return self.generic_visit(node)
+
+
+def is_stub(node: ast.AST) -> bool:
+    """Tell whether a statement is a stub: a function or class without an answer, or ``None``.
+
+    Example:
+        >>> is_stub(ast.parse("gelu = None").body[0])
+        True
+        >>> is_stub(ast.parse("def gelu(x):\\n    return x").body[0])
+        False
+    """
+    if isinstance(node, ast.FunctionDef):
+        return _does_nothing(node)
+    if isinstance(node, ast.ClassDef):
+        methods = [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
+        return any(_does_nothing(each) and any(map(_is_open, each.body)) for each in methods) or (
+            all(_does_nothing(method) for method in methods)
+            and not any(isinstance(inner, ast.Assign) for inner in node.body)
+            and all(ast.unparse(base) in PLAIN_BASES for base in node.bases)
+        )
+    value = getattr(node, "value", None)
+    return isinstance(value, ast.Constant) and value.value in (None, ...)
+
+
+def _does_nothing(function: ast.FunctionDef) -> bool:
+    """Tell whether a function has no statement but docstrings, ``pass`` and an error to replace."""
+    return all(
+        isinstance(statement, ast.Pass)
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        or _is_open(statement)
+        for statement in function.body
+    )
+
+
+def _is_open(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Raise) and "NotImplementedError" in ast.unparse(statement)

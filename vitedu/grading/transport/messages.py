@@ -8,7 +8,7 @@ standard library, numpy and torch only.
 """
 
 import math
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from enum import Enum
 from functools import cache
 from types import UnionType
@@ -19,7 +19,6 @@ import torch
 from vitedu.checks.answers import PlainValue
 from vitedu.checks.arguments import RECIPES
 from vitedu.checks.case import KEEPS_PARAMETERS, Case
-from vitedu.checks.errors import RaisedError
 from vitedu.checks.observation import Observation
 from vitedu.grading.transport.wire import MAX_ARRAY, MAX_DIGITS, NAME_OF, WireError, clean
 
@@ -127,16 +126,7 @@ def _read_plain(data: Any) -> Any:
     raise WireError(f"a {type(data).__name__} is no value of an exercise.")
 
 
-@dataclass(frozen=True)
-class LoadResult:
-    """The result of executing an answer's code."""
-
-    is_defined: bool  # the code defined the name of the exercise
-    trouble: RaisedError | None = None  # the first error of a statement of the answer's cell
-    timed_out: bool = False
-    # failed statements of the support: (names that they would bind, why, module imported from)
-    failures: tuple[tuple[tuple[str, ...], str, str], ...] = ()
-    printed: str = ""
+# --- observations -------------------------------------------------------------------------------
 
 
 def write_observation(seen: Observation) -> dict:
@@ -181,7 +171,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def read_fields(hint: Any, data: Any, limit: int = NAME) -> Any:
-    """Read plain data as a value of exactly this type, such as ``LoadResult``.
+    """Read plain data as a value of exactly this type, such as ``PlainValue``.
 
     Texts are cut to ``limit`` characters, and those of fields to ``LIMITS``.
     """

@@ -7,18 +7,15 @@ bytes.
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from vitedu.checks.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
 from vitedu.checks.case import Case, size_of
 from vitedu.checks.observation import Observation
-from vitedu.exercises import find
 from vitedu.grading.box.conversation import Worker
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.box.package_view import earlier_exercises, visible_sources
-from vitedu.grading.grades import Answer
-from vitedu.grading.transport.messages import LoadResult, read_fields, read_observations, write_case
+from vitedu.grading.transport.messages import read_fields, read_observations, write_case
 from vitedu.grading.transport.wire import WireError, clean, pack, unpack
 
 GRACE = 3.0  # seconds after its time limit until a worker counts as stuck
@@ -42,48 +39,10 @@ class RemoteAnswer:
         """Time limit of all calls of a check; the worker has ``GRACE`` more to reply."""
         return max(1.0, self.limits.call_seconds - GRACE)
 
-    def load(
-        self,
-        answer: Answer,
-        forbidden: frozenset[str],
-        passed: frozenset[str] = frozenset(),
-        stand_ins: Sequence[str] = (),
-    ) -> LoadResult:
-        """Send the code to the worker and have it executed.
-
-        Args:
-            answer: with a program.
-            forbidden: names of functions and kernels that it may not call.
-            passed: exercises that the student has passed; their answers may serve this one.
-            stand_ins: exercises whose references replace the student's own.
-        """
-        program = answer.program
-        assert program is not None
-        used = [e for e in earlier_exercises(answer.exercise) if e.id in program.uses]
-        loaded = self._ask(
-            {
-                "do": "load",
-                "name": answer.exercise,
-                "kind": find(answer.exercise).kind,
-                "modules": visible_sources(answer.exercise),
-                "references": {e.id: e.module for e in used},
-                "stand_ins": list(stand_ins),
-                "own": {id: space for id, space in program.own.items() if id in passed},
-                "mocks": program.mocks,
-                "spaces": [[name, [*each.items()]] for name, each in program.spaces.items()],
-                "targets": program.targets,
-                "forbidden": sorted(forbidden),
-                "seed": secrets.randbits(32),
-                "seconds": 0.8 * self.limits.load_seconds,
-            },
-            seconds=self.limits.load_seconds,
-        )
-        return read_fields(LoadResult, loaded)
-
     def info(self, calls: list[Call]) -> AnswerInfo:
         """Have the worker describe the answer, and whether its signature accepts these calls."""
         request = {"do": "look", "calls": [[n, list(names)] for n, names in calls]}
-        return read_fields(AnswerInfo, self._ask(request))
+        return read_fields(AnswerInfo, self.ask(request))
 
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
         """Have the worker run cases on the answer, for at most ``seconds`` together.
@@ -107,7 +66,7 @@ class RemoteAnswer:
             if numbers > FULL_NUMBERS:
                 break
         request = {"do": "observe_all", "cases": data, "seconds": seconds}
-        observations = read_observations(self._ask(request, seconds + GRACE), len(data))
+        observations = read_observations(self.ask(request, seconds + GRACE), len(data))
         for observation in observations:
             self.bytes_left -= sum(x.numel() * x.element_size() for x in observation.tensors())
         if self.bytes_left < 0:
@@ -116,9 +75,10 @@ class RemoteAnswer:
 
     def plain(self) -> PlainValue:
         """Have the worker send the answer as a plain value."""
-        return read_fields(PlainValue, self._ask({"do": "plain"}))
+        return read_fields(PlainValue, self.ask({"do": "plain"}))
 
-    def _ask(self, request: dict, seconds: float = GRACE) -> Any:
+    def ask(self, request: dict, seconds: float = GRACE) -> Any:
+        """Send a request and return what was done."""
         nonce, start = secrets.token_hex(8), time.monotonic()
         frame = pack({**request, "nonce": nonce})
         try:

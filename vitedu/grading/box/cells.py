@@ -1,0 +1,251 @@
+"""Run the cells of a notebook, statement by statement, and note what fails.
+
+Role: ``Cells``, the names of a notebook and the code that runs in them, and ``Shell``, which its
+magics reach. A statement that fails ends its cell, as in Jupyter. Where it fails because something
+is not in the box, the next statement runs. Standard library only, for the worker.
+"""
+
+import __future__
+
+import ast
+import asyncio
+import builtins
+import contextlib
+import linecache
+import re
+import sys
+import types
+from typing import Any
+
+from vitedu.checks.errors import describe_error
+from vitedu.checks.limits import TimeUp, time_limit
+from vitedu.grading.box.course_stand_ins import Absent
+from vitedu.grading.box.magics import to_python
+from vitedu.grading.box.memory_files import MemoryFiles, name_of
+
+MAX_ERRORS = 60  # that are kept
+REFUSAL = "is not allowed in this exercise"  # end of what a forbidden function says
+MAX_NAMES = 30  # of a failed statement
+PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}
+FEATURES = 0  # flags of all ``from __future__ import`` statements
+for _name in __future__.all_feature_names:
+    FEATURES |= getattr(__future__, _name).compiler_flag
+_COROUTINE = 0x80  # flag of code that awaits
+_IMPORTS = ast.Import | ast.ImportFrom
+_DEFINITIONS = ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | _IMPORTS
+# what a notebook without the course's first cell may lack
+SETUP = """
+import math
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+from vitedu import check
+"""
+
+
+class EventLoop(asyncio.SelectorEventLoop):
+    """A loop for ``await`` in a cell, without the sockets that the box refuses."""
+
+    def _make_self_pipe(self):
+        self._ssock = self._csock = None
+
+
+class Cells:
+    """The names of a notebook, and what its statements did.
+
+    Attributes:
+        names: the global names.
+        number: of the cell that runs.
+        is_own: whether the student wrote that cell; the course's own change no answer.
+        errors: [number, kind, message, names that the statement would have bound or changed].
+    """
+
+    def __init__(self, files: MemoryFiles, notebooks: dict[str, list[str]], seconds: float):
+        self.files, self.notebooks, self.seconds = files, notebooks, seconds
+        self.number, self.is_own = -1, True
+        self.errors: list[list[Any]] = []
+        self.of_box: set[int] = set()  # places in ``errors`` of those that the box is the cause of
+        self._flags = 0
+        self._loop: EventLoop | None = None
+        main = types.ModuleType("__main__")
+        sys.modules["__main__"] = main  # dataclasses look up their module
+        self.names = vars(main)
+        self.run(SETUP)
+        shell = Shell(self)
+        self.names |= {"get_ipython": lambda: shell, "display": lambda *rest, **settings: None}
+        self.names |= {"Out": {}, "In": []}
+
+    def run_cell(self, number: int, source: str, is_own: bool) -> None:
+        """Run one cell."""
+        self.number, self.is_own = number, is_own
+        try:
+            with time_limit(self.seconds):
+                self.run(source)
+        except BaseException as error:  # no Python, or the time is up
+            self.note(error, _bound_by_text(source))
+
+    def run(self, source: str) -> None:
+        """Run a text in the names of the notebook.
+
+        Raises:
+            SyntaxError, ValueError, RecursionError, MemoryError: it cannot be compiled.
+            TimeUp, SystemExit, KeyboardInterrupt: nothing of it runs any more.
+        """
+        text = source if source.endswith("\n") else source + "\n"
+        try:
+            ast.parse(text)
+        except SyntaxError:
+            text = to_python(source)
+        file = f"<cell {self.number + 1}>"
+        linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST | self._flags
+        tree: Any = compile(text, file, "exec", flags, dont_inherit=True)
+        parts = split_imports(tree.body)
+        for number, part in enumerate(parts, 1):
+            uses = Absent.uses
+            try:
+                self._run_statement(part, file)
+            except TimeUp:
+                self._run_definitions(parts[number:], file)
+                raise
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                self.note(error, _bound_by(part, self.is_own))
+                if self._is_of_box(error, uses):
+                    self.of_box.add(len(self.errors) - 1)
+                elif self.is_own:
+                    return
+
+    def _is_of_box(self, error: BaseException, uses: int) -> bool:
+        """Tell whether a statement failed because something is not here."""
+        if Absent.uses > uses or isinstance(error, ImportError | OSError):
+            return True
+        if isinstance(error, NameError):
+            return any(error.name in names for _, _, _, names in self.errors[:-1])
+        return isinstance(error, RuntimeError) and str(error).endswith(REFUSAL)
+
+    def _run_definitions(self, statements: list[ast.stmt], file: str) -> None:
+        """Run the definitions below a statement that took too long."""
+        for part in statements:
+            if isinstance(part, _DEFINITIONS):
+                with contextlib.suppress(Exception), time_limit(1.0):
+                    self._run_statement(part, file)
+
+    def _run_statement(self, part: ast.stmt, file: str) -> None:
+        is_value = isinstance(part, ast.Expr)
+        tree: Any = ast.Expression(part.value) if is_value else ast.Module([part], [])  # type: ignore[attr-defined]
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | self._flags
+        code = compile(tree, file, "eval" if is_value else "exec", flags, dont_inherit=True)
+        self._flags |= code.co_flags & FEATURES
+        if code.co_flags & _COROUTINE:
+            self._loop = self._loop or EventLoop()
+            self._loop.run_until_complete(eval(code, self.names))
+        elif is_value and (value := eval(code, self.names)) is not None:
+            self.names["_"] = self.names["Out"][len(self.names["Out"]) + 1] = value
+        elif not is_value:
+            exec(code, self.names)
+
+    def note(self, error: BaseException, names: set[str]) -> None:
+        """Note an error, with the names that are lost by it."""
+        seen = describe_error(error)
+        if len(self.errors) < MAX_ERRORS:
+            lost = [n for n in sorted(names) if type(self.names.get(n)) is not types.ModuleType]
+            kept = [self.number, seen.kind, seen.message[:200], lost[:MAX_NAMES]]
+            self.errors.append(kept)
+
+
+class Shell:
+    """What ``get_ipython()`` gives: magics that matter to an answer."""
+
+    def __init__(self, cells: Cells):
+        self._cells = cells
+
+    def run_cell_magic(self, magic: str, line: str, body: str) -> None:
+        """Run a ``%%magic``."""
+        if magic in PYTHON_MAGICS:
+            self._cells.run(body)
+        elif magic in ("writefile", "file"):
+            files, name = self._cells.files, name_of(line.split()[-1].strip("'\""))
+            before = files.contents.get(name, b"") if "-a" in line.split() else b""
+            files.write(name, before + body.encode())
+
+    def run_line_magic(self, magic: str, line: str, *rest: Any) -> Any:
+        """Run a ``%magic``."""
+        if magic in ("time", "timeit"):
+            self._cells.run(line)
+        elif magic == "run":
+            name = name_of(next(w for w in line.split() if not w.startswith("-")).strip("'\""))
+            content = self._cells.files.contents.get(name)
+            texts = [content.decode()] if content is not None else self._cells.notebooks[name]
+            for text in texts:
+                self._cells.run(text)
+        return Absent()
+
+    def run_cell(self, text: str, *rest: Any, **settings: Any) -> None:
+        """Run a text."""
+        self._cells.run(text)
+
+    def push(self, names: dict[str, Any]) -> None:
+        """Bind names."""
+        self._cells.names.update(names)
+
+    @property
+    def user_ns(self) -> dict[str, Any]:
+        """The names of the notebook."""
+        return self._cells.names
+
+    def __getattr__(self, name: str) -> Any:
+        return Absent()
+
+
+def split_imports(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """Split imports of several names, so that a missing one does not affect the others."""
+    parts: list[ast.stmt] = []
+    for node in statements:
+        if isinstance(node, _IMPORTS) and len(node.names) > 1:
+            module = getattr(node, "module", None), getattr(node, "level", 0)
+            for alias in node.names:
+                new = (
+                    ast.Import([alias])
+                    if isinstance(node, ast.Import)
+                    else ast.ImportFrom(module[0], [alias], module[1])
+                )
+                parts.append(ast.copy_location(new, node))
+        else:
+            parts.append(node)
+    return parts
+
+
+_BINDS = re.compile(r"^\s*(?:def |class |async def )?([^\W\d]\w*)[ \t]*(?:=(?!=)|\(|:)", re.M)
+
+
+def _bound_by_text(source: str) -> set[str]:
+    """Guess the names that a text binds that is no Python."""
+    return set(_BINDS.findall(source[:100_000]))
+
+
+def _bound_by(node: ast.stmt, is_own: bool) -> set[str]:
+    """Return the names that a statement binds, and of a student's own those that it may change."""
+    names = set[str]()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            names.add(inner.name)
+        elif isinstance(inner, ast.alias):
+            names.add(inner.asname or inner.name.split(".")[0])
+        elif isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+            names.add(inner.id)
+        elif isinstance(inner, ast.Attribute | ast.Subscript):
+            is_changed = not isinstance(inner.ctx, ast.Load)
+            names |= _root(inner) if is_changed or is_own else set()
+        elif isinstance(inner, ast.Call) and is_own:
+            names |= {each.id for each in inner.args if isinstance(each, ast.Name)}
+    return names - set(vars(builtins))
+
+
+def _root(node: ast.AST) -> set[str]:
+    """Return the name with which a chain of attributes, items and calls begins."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return {node.id} if isinstance(node, ast.Name) else set()

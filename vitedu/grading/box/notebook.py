@@ -1,0 +1,322 @@
+"""Run one notebook from top to bottom, and let the judge probe an answer at each ``check``.
+
+Role: ``main`` serves one judge. A "run" request brings the cells. The reply to it is the first
+thing that the notebook needs: leave to run a cell, or a verdict on an answer. The judge then asks
+what ``worker`` answers, and says at last how the notebook goes on. The last reply says that it has
+ended. What ``worker`` says about trust holds here too: no reply proves anything but values.
+
+The course's modules are here as references of earlier exercises; everything else of the course is
+``Absent``. What an exercise forbids is refused only in a process that refuses it from the first
+statement on. For the worker, so with the standard library, numpy and torch only.
+"""
+
+import contextlib
+import os
+import random
+import re
+import signal
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from vitedu.checks.answers import LocalAnswer
+from vitedu.checks.limits import capture_output
+from vitedu.grading.box import worker
+from vitedu.grading.box.cells import REFUSAL, Cells
+from vitedu.grading.box.course_stand_ins import Absent, Course
+from vitedu.grading.box.memory_files import MemoryFiles
+from vitedu.grading.box.reach import marks, reach
+from vitedu.grading.transport.wire import PREFIX, WireError, length_of, pack, unpack
+
+MIN_SECONDS = 0.5  # that a cell has at least after a check
+MAX_LOST = 3  # failed cells that are named with an answer
+_read, _write, _set_timer, _exit = os.read, os.write, signal.setitimer, os._exit
+_FILES = MemoryFiles()
+_RESTORERS: list = []  # made before the fork, for notebooks that forbid nothing
+# tools of the course's first cell that decide nothing
+_SILENT = ("hint", "progress", "reset", "challenge", "export_model")
+
+
+def warm_up() -> None:
+    """Make before the fork what every notebook needs."""
+    worker.warm_up()
+    _FILES.install()
+    _RESTORERS.append(worker.make_restorer())
+    _FILES.uninstall()
+
+
+class Report:
+    """What ``check`` gives back in the box: whether it passed, and what to go on with."""
+
+    def __init__(self, passed: bool, implementation: Any):
+        self.passed, self.implementation = passed, implementation
+        self.misconceptions, self.findings, self.lines, self.remarks = [], [], [], []
+        self.points = self.max_points = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return ""
+
+
+@dataclass
+class Request:
+    """What the judge sends; see ``running.Run``."""
+
+    cells: list[list]  # number, source, whether it is the student's, mocks, exercises to check
+    kinds: dict[str, str]  # exercise -> kind
+    places: dict[str, str]  # exercise -> module with its reference
+    modules: dict[str, str]  # visible part of the course: module -> source
+    files: dict[str, str]  # beside the notebook: path -> text
+    notebooks: dict[str, list[str]]  # the student's other notebooks: file -> cells
+    decided: dict[str, bool]  # exercise -> whether it passed, where another process decided
+    forbidden: list[str]  # functions and kernels that are refused
+    last: list[str]  # exercises that are checked at the end
+    again: bool  # at the end, also those that a cell has checked
+    seconds: float  # of one cell, without what its checks take
+    nonce: str = ""
+    do: str = "run"
+
+
+class Line:
+    """The connection to the judge.
+
+    Attributes:
+        session: answers what the judge asks about the present answer.
+    """
+
+    def __init__(self, source: int, sink: int):
+        self.source, self.sink = source, sink
+        self.nonce = None
+        self.session = worker.Session()
+
+    def receive(self) -> dict:
+        """Wait for a request; end the process if there is none."""
+        prefix = self._read(PREFIX)
+        request = unpack(prefix + self._read(length_of(prefix)), is_trusted=True)
+        self.nonce = request["nonce"]
+        return request
+
+    def _read(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            piece = _read(self.source, min(1 << 18, count - len(data)))
+            if not piece:
+                _exit(0)
+            data += piece
+        return data
+
+    def reply(self, done: Any, failed: str = "") -> None:
+        """Reply to the request received last."""
+        try:
+            frame = pack({"nonce": self.nonce} | ({"failed": failed} if failed else {"done": done}))
+        except WireError as error:
+            frame = pack({"nonce": self.nonce, "failed": str(error)[:200]})
+        view = memoryview(frame)
+        while view:
+            view = view[_write(self.sink, view) :]
+
+    def ask(self, message: dict) -> dict:
+        """Say what the notebook needs, answer what the judge asks, return how to go on."""
+        self.reply(message)
+        while (request := self.receive())["do"] != "go":
+            self._serve(request)
+        return request
+
+    def _serve(self, request: dict) -> None:
+        self.session.restore()
+        try:
+            done, failed = getattr(self.session, f"_{request['do']}")(request), ""
+        except BaseException as error:  # student code may raise anything
+            done, failed = None, type(error).__name__[:100]
+        _set_timer(signal.ITIMER_REAL, 0)  # in case the answer has set one
+        self.reply(done, failed)
+
+
+@dataclass
+class Probed:
+    """What became of the checks of one exercise."""
+
+    answers: list = field(default_factory=list)  # (answer, whether it passed)
+    cells: set[int] = field(default_factory=set)
+    is_settled: bool = False  # a check of the student's own passed last
+    # of an answer that failed, and of the reference in its place: what, and its marks
+    marked: list = field(default_factory=list)
+
+
+class Notebook:
+    """A notebook that runs."""
+
+    def __init__(self, line: Line, request: Request):
+        self.line, self.request = line, request
+        session = line.session
+        if request.forbidden:
+            session.forbid(request.forbidden)
+        _FILES.install()
+        _FILES.contents.update({name: text.encode() for name, text in request.files.items()})
+        session.restore = (
+            worker.make_restorer() if request.forbidden or not _RESTORERS else _RESTORERS.pop()
+        )
+        worker.hide_judges()
+        worker.seed_generators(random.SystemRandom().randrange(1 << 32))
+        package = sys.modules["vitedu"]
+        package.check, package.solution = self.check, self.solution  # type: ignore[attr-defined]
+        for name in _SILENT:
+            setattr(package, name, lambda *rest, **settings: Absent())
+        self.course = Course(request.places, request.modules)
+        sys.meta_path.append(_FILES)
+        self.cells = Cells(_FILES, request.notebooks, request.seconds)
+        self.probed: dict[str, Probed] = {}
+        self.is_final = self.is_implicit = False
+
+    def run(self) -> dict:
+        """Run the cells; return what the judge gets at the end."""
+        names = self.cells.names
+        for number, source, is_own, mocks, implicit in self.request.cells:
+            self._check_all(implicit, number)
+            go = self.line.ask({"cell": number})
+            if go["modules"]:
+                self.course.show(go["modules"], names)
+            if go["skip"]:
+                continue
+            for name, code in mocks:
+                self._mock(name, code)
+            with capture_output():
+                self.cells.run_cell(number, source, is_own)
+        self.is_final = True
+        self._check_all(self.request.last, -1)
+        changed = [
+            exercise
+            for exercise, probed in self.probed.items()
+            if any(marks(what, names) != before for what, before in probed.marked)
+        ]
+        absent = [name for name in self.request.places if type(names.get(name)) is Absent]
+        hidden = [name for name in absent if self.course.hides(names[name])]
+        return {
+            "end": self.cells.errors,
+            "changed": changed,
+            "absent": [name for name in absent if name not in hidden],
+            "hidden": hidden,
+        }
+
+    def _mock(self, name: str, code: str) -> None:
+        """Bind a name that the course's data would have made."""
+        names = self.cells.names
+        if name not in names or type(names[name]) is Absent:
+            found: dict[str, Any] = {}
+            exec(code, found)
+            names[name] = found[name]
+
+    def _check_all(self, exercises: list[str], number: int) -> None:
+        """Check answers that no cell checks, or that a later cell changed."""
+        self.cells.number, self.is_implicit = number, True
+        for exercise in exercises:
+            answer = self.cells.names.get(exercise)
+            is_attempt = self.request.kinds[exercise] == "value" or callable(answer)
+            if exercise not in self.cells.names or not is_attempt or type(answer) is Absent:
+                continue
+            probed = self.probed.get(exercise, Probed())
+            is_new = not probed.answers or probed.answers[-1][0] is not answer
+            if not probed.is_settled and (is_new or (self.is_final and self.request.again)):
+                with contextlib.suppress(Exception), capture_output():
+                    self.check(answer, exercise)
+        self.is_implicit = False
+
+    def solution(self, exercise: Any) -> Any:
+        """Stand for ``vitedu.solution``."""
+        name = exercise if isinstance(exercise, str) else getattr(exercise, "__name__", "")
+        return self.course.reference(name) if name in self.request.places else Absent()
+
+    def check(
+        self, answer: Any = None, exercise: Any = None, *rest: Any, **settings: Any
+    ) -> Report:
+        """Stand for ``vitedu.check``."""
+        name = exercise if isinstance(exercise, str) else getattr(answer, "__name__", "")
+        if type(name) is not str or name not in self.request.places or type(answer) is Absent:
+            return Report(True, answer)
+        if name in self.course.handed and answer is self.course.handed[name]:
+            return Report(True, answer)
+        if name in self.request.decided:  # by another process
+            passed = self.request.decided[name]
+            return Report(passed, answer if passed else self._stand_in(name, answer))
+        left, interval = _set_timer(signal.ITIMER_REAL, 0)
+        try:
+            return self._probe(name, answer)
+        finally:
+            if left:
+                _set_timer(signal.ITIMER_REAL, max(left, MIN_SECONDS), interval)
+
+    def _probe(self, exercise: str, answer: Any) -> Report:
+        """Have an answer judged; of an exercise only once a cell, so that luck does not add up."""
+        probed = self.probed.setdefault(exercise, Probed())
+        if self.cells.number in probed.cells and not self.is_final:
+            passed = any(past is answer and passed for past, passed in probed.answers)
+            return Report(passed, answer)
+        probed.cells.add(self.cells.number)
+        self.line.session.answer = LocalAnswer(answer)
+        is_value = self.request.kinds[exercise] == "value"
+        lost = self._lost_value(exercise) if is_value else self._lost(answer)
+        message = {"check": exercise, "final": self.is_final, "lost": lost}
+        go = self.line.ask(message)
+        passed = go["passed"]
+        probed.answers.append((answer, passed))
+        is_known = self.request.kinds[exercise] != "value"  # of a value nothing is said
+        probed.is_settled = passed and is_known and not self.is_implicit
+        probed.marked = [] if passed else [(answer, marks(answer, self.cells.names))]
+        self.course.answers[exercise] = answer
+        if go["modules"]:
+            self.course.show(go["modules"], self.cells.names)
+            if not passed:
+                return Report(False, self._stand_in(exercise, answer))
+        return Report(passed, answer)
+
+    def _stand_in(self, exercise: str, answer: Any) -> Any:
+        """Put the reference in the place of an answer that failed, if it may be seen."""
+        found = self.course.reference(exercise)
+        if type(found) is Absent:
+            return answer
+        self.course.handed[exercise] = found
+        if exercise in self.probed:
+            self.probed[exercise].marked.append((found, marks(found, self.cells.names)))
+        if self.cells.names.get(exercise) is answer:
+            self.cells.names[exercise] = found
+        return found
+
+    def _lost(self, answer: Any) -> list[list]:
+        """List what an answer misses because a cell failed here, or the course's data lack."""
+        names = self.cells.names
+        reached = reach(answer, names)
+        lost: list[list] = [
+            [-1, name, ""]
+            for name, value in reached.items()
+            if type(value) is Absent and not self.course.hides(value)
+        ]
+        known = self.request.places.keys()
+        for number, kind, text, touched in reversed(self.cells.errors):
+            if text.endswith(REFUSAL):
+                continue
+            if shared := [n for n in touched if n in reached and n not in known]:
+                lost.append([number, shared[0], f"{kind}: {text}"])
+        return lost[:MAX_LOST]
+
+    def _lost_value(self, exercise: str) -> list[list]:
+        """List what a value misses: names of the cells that bind it, which the box has not made."""
+        word = re.compile(rf"\b{exercise}\b")
+        texts = {cell[0]: cell[1] for cell in self.request.cells if cell[2]}
+        binding = {number for number, text in texts.items() if word.search(text)}
+        words = set(re.findall(r"[^\W\d]\w*", " ".join(texts[number] for number in binding)))
+        lost = []
+        for place in sorted(self.cells.of_box):
+            number, kind, text, touched = self.cells.errors[place]
+            if shared := sorted(words.intersection(touched) - self.request.places.keys()):
+                lost.append([number, shared[0], f"{kind}: {text}"])
+        return lost[-MAX_LOST:]
+
+
+def main(source: int, sink: int) -> None:
+    """Run the notebook that a judge sends, then answer with nothing until the pipe closes."""
+    line = Line(source, sink)
+    line.reply(Notebook(line, Request(**line.receive())).run())
+    while True:
+        line.receive()
+        line.reply({})

@@ -1,0 +1,472 @@
+"""Run a student's notebooks in the box, and judge an answer at each ``check``.
+
+Role: ``StudentRuns`` has what a student's notebooks say about each exercise. ``box.notebook`` runs
+the cells, and ``judge`` judges what an answer does, as in the notebook. Nothing that a box says is
+trusted but values.
+
+How far a process can see is known here alone. Up to its horizon, a place in the syllabus, the box
+holds references; a check of an exercise at or below the horizon counts no more. Nothing that the
+box says lowers it. What came too late so, what a later cell changed after its check, and a notebook
+that ran in another order get one more run, in which no reference is handed out. What an exercise
+forbids counts only after a run that refuses it from the first statement on.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vitedu.exercises import BY_ID, EXERCISES, Exercise
+from vitedu.grading.box.conversation import WorkerTrouble
+from vitedu.grading.box.package_view import sources_up_to, visible_sources
+from vitedu.grading.grades import PASSED, Script
+from vitedu.grading.intake.extraction import rank
+from vitedu.grading.judge import Judge, Verdict, conclude
+from vitedu.grading.transport.remote_answer import GRACE, RemoteAnswer
+from vitedu.grading.transport.wire import WireError, clean
+
+RUN_SECONDS = 100.0  # of one run of a notebook
+STUDENT_SECONDS = 400.0  # of all runs of a student; right ones take some 5 s
+MAX_RUNS = 5  # processes of one run: each ends at another cell
+MAX_PROBES = 6  # of one exercise in one process
+MAX_LIST = 500  # of what the end of a run lists
+PLACES = {exercise.id: place for place, exercise in enumerate(EXERCISES)}
+MODULES = {exercise.id: exercise.module for exercise in EXERCISES}
+KINDS = {exercise.id: exercise.kind for exercise in EXERCISES}
+ENDS = ("changed", "absent", "hidden")  # lists of exercises that come with the end of a run
+SERVER_ENDED = (
+    "the process that starts all workers ended while this answer ran, and again when it ran alone"
+)
+
+# exercise -> name -> code in place of what a notebook computes from data that a box lacks
+MOCKS = {
+    # attention maps of an untrained model: weights of std 0.02 give scores of std 0.08
+    "untrained_entropy": {
+        "weights": "import torch\nweights = torch.softmax(0.08 * torch.randn(8, 3, 65, 65), dim=-1)"
+    },
+    # tokens of an image that is moved by a patch, and by a pixel
+    "token_shifts": {
+        "expected_tokens": "import torch\nt = torch.arange(2048.0).reshape(2, 64, 4, 4)\n"
+        "expected_tokens = {'one patch': t.roll(1, -1), 'one pixel': t}",
+        "tokens_after": "import torch\nt = torch.arange(2048.0).reshape(2, 64, 4, 4)\n"
+        "tokens_after = {'one patch': t.roll(1, -1), 'one pixel': t + 1}",
+    },
+}
+
+
+@dataclass
+class Outcome:
+    """What one run of a script said.
+
+    Attributes:
+        results: exercise -> the draws of its last check that counts.
+        lost: exercise -> what that answer misses: [number of a cell or -1, name, error].
+        places: exercise -> place of the cell with that check; None: the end.
+        late: exercises that were checked when their reference could be seen.
+        changed: exercises whose answer a later cell changed after it had failed.
+        absent: exercises whose name stands for something that is not here.
+        hidden: exercises whose name stands for a reference that may not be seen.
+        errors: [number of the cell, kind, message, names that it did not bind].
+        troubles: number of a cell -> reason and detail, where it ended the process.
+    """
+
+    results: dict[str, list] = field(default_factory=dict)
+    lost: dict[str, list] = field(default_factory=dict)
+    places: dict[str, int | None] = field(default_factory=dict)
+    late: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    absent: set[str] = field(default_factory=set)
+    hidden: set[str] = field(default_factory=set)
+    errors: list[list] = field(default_factory=list)
+    troubles: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def passed(self, exercise: str) -> bool:
+        """Tell whether an answer passed."""
+        return exercise in self.results and conclude(self.results[exercise]).state == PASSED
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a script is run.
+
+    Attributes:
+        order: places of the cells; None: as in the document.
+        held: exercises whose references stay hidden to the end, and all later ones.
+        only: the one exercise that is judged; its run refuses what it forbids.
+        decided: exercise -> whether it passed, where another run decided.
+        last: the place of the last cell that is needed; None: all are.
+    """
+
+    order: list[int] | None = None
+    held: frozenset[str] = frozenset()
+    only: str = ""
+    decided: dict[str, bool] = field(default_factory=dict)
+    last: int | None = None
+
+    @property
+    def is_second(self) -> bool:
+        """Whether this run follows another, and looks at all answers again at its end."""
+        return bool(self.held or self.only or self.order)
+
+
+class Run:
+    """One run of a script, in as many processes as its cells end."""
+
+    def __init__(
+        self,
+        script: Script,
+        ids: Sequence[str],
+        box: Any,
+        judge: Judge,
+        way: Way,
+        notebooks: dict[str, list[str]],
+        end: float,
+    ):
+        self.script, self.box, self.way, self.judge = script, box, way, judge
+        self.notebooks = notebooks
+        self.ids = [id for id in ids if not way.only or id == way.only]
+        self.outcome = Outcome()
+        self.end = min(end, time.monotonic() + RUN_SECONDS)
+        self.touched = {
+            id: {*script.defines.get(id, ()), *script.checks.get(id, ())} for id in self.ids
+        }
+        self.order = way.order or [*range(len(script.cells))]
+        if way.last is not None:  # nothing below it is needed
+            self.order = self.order[: self.order.index(way.last) + 1]
+        self.skipped: set[int] = set()  # cells that ended a process
+        self.ended: set[str] = set()  # exercises whose answer did
+
+    def go(self) -> Outcome:
+        """Run it, again without the cell or the answer that ends a process."""
+        for _ in range(MAX_RUNS):
+            self.place, self.checking = -1, ""
+            words = self._run_once(self.box)
+            if words[0] == "grader":  # the fork server ended: by another answer, or by this one
+                self.place, self.checking = -1, ""
+                with self.box.open_separate() as separate_box:
+                    words = self._run_once(separate_box)
+                if words[0] == "grader" and (self.checking or self.place >= 0):
+                    words = "crashed", SERVER_ENDED
+            if not words[0]:
+                break
+            if self.checking:
+                self.ended.add(self.checking)
+                self.outcome.results[self.checking] = [Verdict(None, *words, is_last=True)]
+            elif self.place in self.skipped or self.place < 0:
+                self.outcome.troubles[-1] = words
+                break
+            else:
+                self.skipped.add(self.place)
+                self.outcome.troubles[self.script.cells[self.place].number] = words
+        return self.outcome
+
+    def _run_once(self, box: Any) -> tuple[str, str]:
+        """Run it in one process; return why that ended early, as reason and detail, or ""."""
+        try:
+            with box.worker() as worker:
+                self._drive(RemoteAnswer(worker, box.limits))
+        except WorkerTrouble as trouble:
+            return trouble.reason, clean(trouble.detail, 300)
+        except WireError as error:
+            reason = "memory" if "MemoryError" in str(error) else "protocol"
+            return reason, clean(str(error), 300)
+        return "", ""
+
+    def _drive(self, remote: RemoteAnswer) -> None:
+        """Talk with one process until it has run all cells."""
+        self.remote, self.probed = remote, {id: set() for id in self.ids}
+        self.horizon = self._horizon_before(0, is_start=True)
+        word = self._tell(self._request())
+        while "end" not in word:
+            if "check" in word:
+                go = self._judge(word)
+            else:
+                go = self._enter(word["cell"])
+            word = self._tell({"do": "go", **go})
+        number_of = {cell.number for cell in self.script.cells}
+        self.outcome.errors = [e for e in word["end"] if e[0] in number_of or e[0] == -1]
+        self.outcome.changed = set(word["changed"])
+        self.outcome.absent, self.outcome.hidden = set(word["absent"]), set(word["hidden"])
+
+    def _horizon_before(self, index: int, *, is_start: bool = False) -> int:
+        """Return the place up to which references may be seen when a cell is about to run."""
+        ahead = set(self.order[index:])
+        open_ids = [
+            id
+            for id, places in self.touched.items()
+            if places & ahead or (places and id not in self.outcome.results)
+        ]
+        known = open_ids or ([] if not is_start else self.ids)
+        places = [PLACES[id] for id in {*known, *self.way.held}]
+        return min(places, default=len(EXERCISES)) - 1
+
+    def _modules(self) -> dict[str, str]:
+        only = self.way.only
+        return visible_sources(only) if only else sources_up_to(self.horizon)
+
+    def _request(self) -> dict:
+        """Make the first request: the cells, and what they may need."""
+        script, way = self.script, self.way
+        position = {place: index for index, place in enumerate(self.order)}
+        cells: list[list] = []
+        waiting: list[str] = []  # defined above, and no cell below checks it
+        for index, place in enumerate(self.order):
+            cell = script.cells[place]
+            touched = [id for id in self.ids if place in self.touched[id]]
+            implicit = waiting if touched else []
+            waiting = [] if touched else waiting
+            mocks = [
+                [name, code]
+                for id in touched
+                if place in script.defines.get(id, ())
+                for name, code in MOCKS.get(id, {}).items()
+            ]
+            if cell.source and place not in self.skipped:
+                cells.append([cell.number, cell.source, cell.is_own, mocks, implicit])
+                waiting = waiting + [
+                    id
+                    for id in touched
+                    if place in script.defines.get(id, ())
+                    and all(position.get(p, -1) < index for p in script.checks.get(id, ()))
+                ]
+            else:
+                waiting = implicit + waiting
+        return {
+            "do": "run",
+            "cells": cells,
+            "kinds": KINDS,
+            "places": MODULES,
+            "modules": self._modules(),
+            "files": script.files,
+            "notebooks": self.notebooks,
+            "decided": way.decided,
+            "forbidden": sorted(self.judge.forbidden(way.only)) if way.only else [],
+            "last": [id for id in self.ids if id not in self.ended],
+            "again": way.is_second,
+            "seconds": self.box.limits.load_seconds,
+        }
+
+    def _enter(self, number: Any) -> dict:
+        """Let a cell run, with the references that no cell from it on is tested for."""
+        place = next(p for p in self.order if self.script.cells[p].number == number)
+        self.place, index = place, self.order.index(place)
+        modules, late = None, time.monotonic() > self.end
+        if not self.way.only and (new := self._horizon_before(index)) > self.horizon:
+            self.horizon = new
+            modules = self._modules()
+        return {"modules": modules, "skip": late}
+
+    def _judge(self, word: dict) -> dict:
+        """Judge an answer, and say whether it passed and what may be seen now."""
+        exercise, go = word["check"], {"passed": True, "modules": None}
+        if exercise not in self.probed or exercise in self.ended:
+            go["passed"] = exercise not in self.ended
+            return go
+        place = None if word["final"] else max(self.place, 0)
+        if len(self.probed[exercise]) >= MAX_PROBES or place in self.probed[exercise]:
+            return go | {"passed": KINDS[exercise] == "value" or self.outcome.passed(exercise)}
+        self.probed[exercise].add(place)
+        self.checking = exercise
+        results = self.judge.judge(exercise, self.remote, refused=bool(self.way.only))
+        self.checking = ""
+        final, outcome = conclude(results), self.outcome
+        if KINDS[exercise] == "value":  # the notebook does not learn whether a guess was right
+            is_kept = outcome.passed(exercise) and place is None
+        else:
+            go["passed"] = final.state == PASSED
+            is_kept = exercise in outcome.results and final.is_stub
+        if not self.way.only and PLACES[exercise] <= self.horizon:
+            outcome.late.add(exercise)
+        elif not is_kept:
+            outcome.results[exercise] = results
+            outcome.lost[exercise], outcome.places[exercise] = word["lost"], place
+        if not go["passed"] and self._may_hand_out(exercise, word["final"]):
+            self.horizon = max(self.horizon, PLACES[exercise])
+            go["modules"] = self._modules()
+        return go
+
+    def _may_hand_out(self, exercise: str, is_final: bool) -> bool:
+        """Tell whether the reference may stand in for an answer: no later cell is another try."""
+        if is_final or self.way.is_second or KINDS[exercise] == "value":
+            return False
+        index = self.order.index(self.place) if self.place >= 0 else 0
+        ahead = set(self.order[index + 1 :])
+        return ahead.isdisjoint(self.touched[exercise])
+
+    def _tell(self, message: dict) -> dict:
+        """Say how the notebook goes on, and return what it needs next.
+
+        Raises:
+            WireError: it is nothing that a notebook needs.
+        """
+        self.remote.budget = seconds = self.box.limits.load_seconds + GRACE
+        word = self.remote.ask(message, seconds)
+        numbers = {self.script.cells[place].number for place in self.order}
+        if not isinstance(word, dict):
+            raise WireError("a notebook needs a cell, a verdict or an end.")
+        if set(word) == {"cell"} and word["cell"] in numbers:
+            return word
+        if set(word) == {"check", "final", "lost"}:
+            lost = [[n, clean(a, 60), clean(b, 300)] for n, a, b in _rows(word["lost"], 3)]
+            return {"check": clean(word["check"], 60), "final": word["final"] is True, "lost": lost}
+        if set(word) == {"end", *ENDS}:
+            ids = {key: [str(id)[:60] for id in _list(word[key])] for key in ENDS}
+            errors = [
+                [n, clean(kind, 60), clean(text, 200), [clean(name, 60) for name in _list(names)]]
+                for n, kind, text, names in _rows(word["end"], 4)
+            ]
+            return ids | {"end": errors}
+        raise WireError("a notebook needs a cell, a verdict or an end.")
+
+
+def _list(data: Any) -> list:
+    if not isinstance(data, list) or len(data) > MAX_LIST:
+        raise WireError(f"expected a list of at most {MAX_LIST}.")
+    return data
+
+
+def _rows(data: Any, length: int) -> list[list]:
+    rows = [row for row in _list(data) if isinstance(row, list) and len(row) == length]
+    return [row for row in rows if type(row[0]) is int]
+
+
+# --- one student ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Found:
+    """What a student's notebooks say about one exercise."""
+
+    results: list
+    lost: list
+    script: Script
+    outcome: Outcome
+    order: list[int] | None = None  # of the cells in the run that counts
+
+
+def run_scripts(
+    scripts: list[Script], exercises: Sequence[Exercise], box: Any, judge: Judge
+) -> tuple[dict[str, Found], list[tuple[Script, Outcome]]]:
+    """Run a student's notebooks until each exercise has an attempt, the newest file first.
+
+    Returns:
+        exercise -> what was found; and every run with its script.
+    """
+    end, found = time.monotonic() + STUDENT_SECONDS, dict[str, Found]()
+    runs: list[tuple[Script, Outcome]] = []
+    ranked = {each.id: rank(each, scripts) for each in exercises}
+    for round_ in range(max(map(len, ranked.values()), default=0)):
+        for script in scripts:
+            wanted = [
+                each.id
+                for each in exercises
+                if len(ranked[each.id]) > round_
+                and ranked[each.id][round_] is script
+                and (each.id not in found or conclude(found[each.id].results).is_stub)
+            ]
+            groups = [[id for id in wanted if BY_ID[id].stem in script.stems]]
+            groups.append([id for id in wanted if id not in groups[0]])
+            notebooks = {s.name: [c.source for c in s.cells] for s in scripts if s is not script}
+            for ids in filter(None, groups):
+                if time.monotonic() < end:
+                    new, outcome = _run_script(script, ids, box, judge, notebooks, end)
+                    runs.append((script, outcome))
+                    for id, each in new.items():
+                        found.setdefault(id, each)
+                        if conclude(found[id].results).is_stub:
+                            found[id] = each
+    return found, runs
+
+
+def _run_script(
+    script: Script,
+    ids: Sequence[str],
+    box: Any,
+    judge: Judge,
+    notebooks: dict[str, list[str]],
+    end: float,
+) -> tuple[dict[str, Found], Outcome]:
+    """Run one script as often as it takes."""
+
+    def run(way: Way) -> Outcome:
+        return Run(script, ids, box, judge, way, notebooks, end).go()
+
+    first = run(Way())
+    found = {
+        id: Found(results, first.lost.get(id, []), script, first)
+        for id, results in first.results.items()
+    }
+    failed = {
+        id
+        for id in {*ids} & {*found, *script.defines, *first.late}
+        if not first.passed(id) and not (id in found and conclude(found[id].results).is_stub)
+    }
+    doubtful = failed & (first.late | first.changed)
+    if failed and (doubtful or script.order) and time.monotonic() < end:
+        second = run(Way(order=script.order, held=frozenset(doubtful or failed)))
+        for id in failed & second.results.keys():
+            old = conclude(found[id].results).points if id in found else None
+            new = conclude(second.results[id]).points
+            if id not in found or (new or 0) > (old or 0):
+                found[id] = Found(
+                    second.results[id], second.lost.get(id, []), script, second, script.order
+                )
+    for id in ids:
+        if id in found and judge.forbidden(id):
+            if (conclude(found[id].results).points or 0) > 0:
+                found[id] = _run_strictly(id, found, run)
+    return found, first
+
+
+def _run_strictly(exercise: str, found: dict[str, Found], run: Any) -> Found:
+    """Run a script where what an exercise forbids is refused; this alone decides."""
+    first = found[exercise]
+    decided = {
+        id: conclude(each.results).state == PASSED for id, each in found.items() if id != exercise
+    }
+    last = first.outcome.places.get(exercise)
+    strict = run(Way(order=first.order, only=exercise, decided=decided, last=last))
+    results = strict.results.get(exercise)
+    if results is None:
+        where = "; ".join(f"{kind}: {text}" for _, kind, text, _ in strict.errors[-2:])
+        words = f"the answer is not there where what is forbidden is refused: {where}"[:300]
+        results = [Verdict(reason="unstable", detail=words)]
+    return Found(results, strict.lost.get(exercise, []), first.script, strict)
+
+
+class StudentRuns:
+    """The runs of one student's notebooks, which begin when the first answer is graded.
+
+    It has all that the box has; ``judge.grade_answer`` asks it for results.
+    """
+
+    def __init__(self, box: Any, extraction: Any, exercises: Sequence[Exercise]):
+        self._box, self.extraction = box, extraction
+        # also what stands above the exercises asked for, because a reference may have to stand in
+        stems, last = (
+            {e.stem for e in exercises},
+            max([PLACES[e.id] for e in exercises], default=-1),
+        )
+        self.exercises = [e for e in EXERCISES[: last + 1] if e.stem in stems]
+        self._found: tuple[dict[str, Found], list[tuple[Script, Outcome]]] | None = None
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._box, name)
+
+    def __enter__(self) -> "StudentRuns":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._found = None
+
+    def find(
+        self, seed: int, polish: float, draws: int
+    ) -> tuple[dict[str, Found], list[tuple[Script, Outcome]]]:
+        """Return what was found for each exercise, and every run with its script."""
+        with self._lock:
+            if self._found is None:
+                judge, scripts = Judge(seed, polish, draws), self.extraction.scripts
+                self._found = run_scripts(scripts, self.exercises, self._box, judge)
+            return self._found
