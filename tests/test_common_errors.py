@@ -139,9 +139,9 @@ def tokens_beside(tokens, cls_token, pos_embed):
     return torch.cat([cls, tokens], dim=2) + pos_embed
 
 
-def positions_too_early(tokens, cls_token, pos_embed):
+def positions_of_patches(tokens, cls_token, pos_embed):
     cls = cls_token.expand(len(tokens), -1, -1)
-    return torch.cat([cls, tokens + pos_embed], dim=1)
+    return torch.cat([cls, tokens], dim=1) + pos_embed[:, 1:]
 
 
 def clip_loss_as_they_are(image_features, text_features, temperature):
@@ -278,11 +278,11 @@ PROVOKED = [
     ),
     (
         "sizes_meet",
-        positions_too_early,
+        positions_of_patches,
         "add_class_token_and_positions",
         "element by element",
         "both shapes",
-        "tokens + pos_embed",
+        "+ pos_embed[:, 1:]",
     ),
     ("reshape_count", split_of_too_many, "split_heads", "must be", "multiply", "num_heads, D)"),
     ("index_too_large", cross_entropy_from_one, "cross_entropy", "a label", "largest", "+ 1)"),
