@@ -139,9 +139,8 @@ def tokens_beside(tokens, cls_token, pos_embed):
     return torch.cat([cls, tokens], dim=2) + pos_embed
 
 
-def positions_too_early(tokens, cls_token, pos_embed):
-    cls = cls_token.expand(len(tokens), -1, -1)
-    return torch.cat([cls, tokens + pos_embed], dim=1)
+def norm_with_a_longer_bias(x, weight, bias, eps=1e-6):
+    return x * weight + torch.cat([bias, bias])
 
 
 def clip_loss_as_they_are(image_features, text_features, temperature):
@@ -278,11 +277,11 @@ PROVOKED = [
     ),
     (
         "sizes_meet",
-        positions_too_early,
-        "add_class_token_and_positions",
+        norm_with_a_longer_bias,
+        "layer_norm",
         "element by element",
         "both shapes",
-        "tokens + pos_embed",
+        "x * weight + ",
     ),
     ("reshape_count", split_of_too_many, "split_heads", "must be", "multiply", "num_heads, D)"),
     ("index_too_large", cross_entropy_from_one, "cross_entropy", "a label", "largest", "+ 1)"),

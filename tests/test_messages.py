@@ -342,17 +342,16 @@ def test_lists_of_booleans_have_one_plural():
 def test_a_mode_and_a_layout_that_decide_are_said():
     """Both stand in the headline; a layer's case names its mode."""
 
-    class Halving(encoder.Mlp):
+    class Wavy(encoder.Mlp):
         def forward(self, x):
-            return super().forward(x) * (1.0 if self.training else 0.5)
+            return super().forward(x) + (0 if self.training else x.sin())
 
-    report = judge(Halving, "Mlp", seed=3)
+    report = judge(Wavy, "Mlp", seed=3)
     assert report.headline == "right in train mode, wrong in eval mode"
     assert dict(report.lines)["case"].endswith(", in eval mode")
 
     def softmax(x, dim=-1):
-        x = x if x.is_contiguous() else x.contiguous() / 2
-        return x.softmax(dim) if x.ndim < 1 else mistaken("softmax")(x, dim)
+        return mistaken("softmax")(x if x.is_contiguous() else x + x.sin(), dim)
 
     report = judge(softmax, seed=3)
     words = (

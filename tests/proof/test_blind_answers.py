@@ -65,7 +65,7 @@ CLOTHES = set(
     """
     add_class_token_and_positions__list softmax__axis warmup_cosine__no_default warmup_cosine__list
     linear_cka__one_number linear_cka__float linear_cka__double masked_patch_loss__one_number
-    window_partition__list clip_loss__pair
+    window_partition__list clip_loss__pair sincos_positions__batch_axis sincos_positions__lists
     """.split()
 )
 

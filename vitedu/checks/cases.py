@@ -77,10 +77,14 @@ USUAL = (
 )  # of an exercise whose tensors have a batch axis B
 
 
-def usual(case: Callable[..., Case], *sizes: Any, variations=USUAL[1:]) -> list[Case]:
-    """Make the cases of ``USUAL``, but for a batch of one, where ``case`` makes one by hand."""
+def usual(case: Callable[..., Case], *sizes: Any, half: bool = False) -> list[Case]:
+    """Make the cases of ``USUAL``, but for a batch of one, where ``case`` makes one by hand.
+
+    With ``half`` also one in float16: for a text that promises the dtype of any float.
+    """
     return [
-        case(*sizes, part=each.part, note=f", {each.note}", **each.options) for each in variations
+        case(*sizes, part=each.part, note=f", {each.note}", **each.options)
+        for each in (*USUAL[1:], HALF)[: 3 + half]
     ]
 
 

@@ -66,6 +66,7 @@ def by_feature(pos_embed, new_grid_size, num_prefix_tokens=1):
 
 
 EQUIVALENT = {
+    "the root is rounded down, never up": ("side * side < N",),
     "there is one table of positions": ("(-1, side, side, D)",),
     DEFAULT: (
         "grid = F.interpolate(grid, size=size, mode='bicubic')",
@@ -76,16 +77,6 @@ EQUIVALENT = {
         "if (side,)",
         "(side, side) == tuple()",
         "(side, side) == new_grid_size",
-    ),
-}
-
-
-LEFT_OPEN = {
-    "the old grid is square, so no error is asked for": (
-        "ValueError",
-        "TypeError(...)",
-        "side * side < N",
-        "side * side > N",
     ),
 }
 

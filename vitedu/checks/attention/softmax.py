@@ -6,17 +6,7 @@ import torch
 
 from vitedu.checks import evidence, families
 from vitedu.checks.attention import drawing
-from vitedu.checks.kit import (
-    FLOAT64,
-    HALF,
-    ON_ACCELERATOR,
-    TURNED,
-    Case,
-    Checker,
-    Observation,
-    also,
-    shaped,
-)
+from vitedu.checks.kit import HALF, USUAL, Case, Checker, Observation, also, shaped
 
 
 def sums_along_dim(case: Case, seen: Observation) -> str:
@@ -58,13 +48,11 @@ CHECKER = Checker(
         also("batch of one", "one row", a=1),
         also("other axes", "no other axis", shapes="x: b"),
         also("one score a row", "one score a row", b=1),
-        FLOAT64,
+        *USUAL[1:],
         HALF,
         large("scores of size 1e4", shapes="x: 4 e", values={"x": _shift}),
         large("scores of size 1e4", shapes="x: e 4; dim = 0", values={"x": _shift_columns}),
         large("scores of size 1e4, no other axis", shapes="x: e", scale=1e4),
-        TURNED,
-        ON_ACCELERATOR,
         ranges=dict.fromkeys("abcd", (3, 7)) | {"e": (5, 8)},
         scale=2.0,
     ),

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import HALF, USUAL, Case, Checker, Generator, distinct, normal, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -24,7 +24,7 @@ def cases(g: Generator) -> list[Case]:
         case(nh=1),
         case(L=1),
         case(B=1, L=2, part="batch of one"),
-        *usual(case, variations=(HALF, *USUAL[1:])),
+        *usual(case, half=True),
     ]
 
 

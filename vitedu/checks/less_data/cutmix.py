@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import HALF, USUAL, Case, Checker, Generator, distinct, draw, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, plural, usual
 from vitedu.checks.less_data import pairs
 
 
@@ -40,7 +40,7 @@ def cases(g: Generator) -> list[Case]:
         case(inside, ", all of one class", B=draw(g, 17, 19), is_alike=True),
         case(inside, "", "batch of one", B=1),
         case(inside, ", uint8", other, dtype=torch.uint8),
-        *usual(case, inside, variations=(HALF, *USUAL[1:])),
+        *usual(case, inside, half=True),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import HALF, USUAL, Case, Checker, Generator, distinct, draw, plural, usual
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, plural, usual
 from vitedu.checks.less_data import pairs
 
 
@@ -26,7 +26,7 @@ def cases(g: Generator) -> list[Case]:
         case("", B=K),
         case(", all of one class", B=draw(g, 17, 19), is_alike=True),
         case("", "batch of one", B=1),
-        *usual(case, variations=(HALF, *USUAL[1:])),
+        *usual(case, half=True),
     ]
 
 

@@ -4,18 +4,7 @@ from functools import partial
 
 import torch
 
-from vitedu.checks.kit import (
-    HALF,
-    USUAL,
-    Case,
-    Checker,
-    Generator,
-    distinct,
-    draw,
-    normal,
-    plural,
-    usual,
-)
+from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -42,7 +31,7 @@ def cases(g: Generator) -> list[Case]:
         case(", 147 of 196", "how many", N=196, ratio=0.75),
         case(part="batch of one", B=1, N=N + 30, M=N + 9, most=0.4),  # so many: no chance hits
         case(B=N),
-        *usual(partial(case, N=N + 30, M=N + 9), variations=(HALF, *USUAL[1:])),
+        *usual(partial(case, N=N + 30, M=N + 9), half=True),
     ]
 
 

@@ -21,6 +21,7 @@ def cases(g: Generator) -> list[Case]:
         case(130, 128, "other sizes"),
         case(300, 2 * half, "other sizes"),
         case(n, 2 * half + 2, "other sizes"),
+        case(n, 4, "other sizes"),  # the example of the text
         case(n, 2, "rare sizes"),
         case(1, 2 * half, "rare sizes"),
         # beyond the tables of published code, whose max_len goes up to 5000; its one wave has no

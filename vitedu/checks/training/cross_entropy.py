@@ -2,17 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import (
-    ON_ACCELERATOR,
-    TURNED,
-    Case,
-    Checker,
-    Generator,
-    Options,
-    also,
-    draw,
-    shaped,
-)
+from vitedu.checks.kit import USUAL, Case, Checker, Generator, Options, also, draw, shaped
 
 PLAIN = "logits: B K; labels: B < K"
 SMOOTHING, STRONGER = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
@@ -42,8 +32,7 @@ SHAPED_CASES = shaped(
     also("label smoothing", "float64", shapes=SMOOTHING, K=3, dtype=torch.float64, scale=0.25),
     also("labels alike", ONE_CLASS),
     also("dtype", "float64", dtype=torch.float64, scale=0.25),
-    TURNED,
-    ON_ACCELERATOR,
+    *USUAL[2:],
     ranges={"B": (3, 17), "K": (3, 12), "s": (4, 20), "t": (21, 40)},
     scale=2.0,
 )
