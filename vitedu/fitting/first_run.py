@@ -5,6 +5,7 @@ kinds (``recipes.thread_recipe``), what is drawn (``plots.training``).
 """
 
 import copy
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -57,8 +58,8 @@ class FirstRun(TrainingPanel):
         steps = max(seconds / self.expected, LEAST * seconds)
         self.expected *= steps
         batch, count = thread_recipe().batch_size, len(data.train)
-        epochs = max(1, round(steps * batch / count))
-        used = batch * min(count // batch, round(steps / epochs))
+        epochs = math.ceil(steps * batch / count)
+        used = batch * min(count // batch, math.ceil(steps / epochs))
         data = replace(data, train=Split(data.train.images[:used], data.train.labels[:used]))
         super().__init__(model, data, thread_recipe(epochs=epochs), count=17, own=own)
         self.start_moment = self.moment
