@@ -57,9 +57,9 @@ class FirstRun(TrainingPanel):
         self.expected = seconds_a_step(model, data)
         steps = max(seconds / self.expected, LEAST * seconds)
         self.expected *= steps
-        batch, count = thread_recipe().batch_size, len(data.train)
-        epochs = math.ceil(steps * batch / count)
-        used = batch * min(count // batch, math.ceil(steps / epochs))
+        batch = thread_recipe().batch_size
+        epochs = math.ceil(steps / (len(data.train) // batch))
+        used = batch * math.ceil(steps / epochs)  # no step of an epoch is short
         data = replace(data, train=Split(data.train.images[:used], data.train.labels[:used]))
         super().__init__(model, data, thread_recipe(epochs=epochs), count=17, own=own)
         self.start_moment = self.moment
