@@ -83,6 +83,7 @@ assert min(trained_share) > 2 * uniform and max(untrained_share) < 1.2 * uniform
 assert relative_entropy(weights).mean() > 0.999 and trained_entropy < 0.95
 """,
     "03_encoder": """
+assert not judge(somebodys_attention, "scaled_dot_product_attention").passed
 assert moved.abs().max() < 1e-4
 assert alike["no residual"][3] > 0.98 > 0.95 > alike["whole block"][12]
 assert min(alike[name][12] for name in ("no norms", "post-norm")) > alike["whole block"][12]
@@ -110,6 +111,7 @@ assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.
 assert curves["no residual"][-1] > curves["attention and additions"][-1]
 """,
     "04_training": """
+assert not judge(SomebodysBlock, "EncoderBlock").passed
 assert known == 1 and not loss.isfinite()  # twenty steps at a rate that breaks a run
 assert 1.2 < values[0] / values[3] < 2.5  # the last of the updates is Muon's
 """,
@@ -134,6 +136,7 @@ assert abs((by_class * totals).nansum() / totals.sum() - overall) < 1e-9
 assert max(below) - min(below) < 1e-5
 """,
     "05_inside": """
+assert not judge(somebodys_epoch, "train_one_epoch").passed
 assert maps["trained"].max() > 5 * uniform and maps["untrained"].max() < 1.3 * uniform
 assert changed["hottest, rollout"][2] > changed["coldest, rollout"][2] + 10
 lens_reads = reading["logit lens, trained"]

@@ -122,7 +122,12 @@ def test_weights_lie_beside_the_file_that_reads_them(home, capsys, monkeypatch):
 def test_broken_run_says_its_last_line_and_is_not_gone_on_with(home, capsys, monkeypatch):
     """The next start begins anew, with the epochs that fit the minutes: at least 1, at most 40."""
     spawned = []
-    monkeypatch.setattr(longer_run, "_spawn", spawned.append)
+
+    def spawn(folder):
+        spawned.append(folder)
+        (folder / longer_run.LOG).touch()
+
+    monkeypatch.setattr(longer_run, "_spawn", spawn)
     longer_run.start(480, 60.0)
     (first,) = spawned
     assert longer_run._wish(first)["epochs"] == 40

@@ -56,3 +56,18 @@ def test_a_loss_that_is_no_number_ends_the_loop():
     with pytest.raises(RuntimeError, match="not finite any more: step 1 of 4. Try a third"):
         for images, _ in watch(batches):
             model(data.normalize(images))
+
+
+def test_a_loop_that_is_interrupted_shows_how_far_it_came(monkeypatch):
+    """The last picture says so, and nothing hangs on the model any more."""
+    shown = []
+    monkeypatch.setattr(watching, "notebook_display", lambda: lambda *both: shown.append(both))
+    data = load_data("shapes", limit=64, held_out=20)
+    model = VisionTransformer(ViTConfig(patch_size=8, embed_dim=16, depth=1, num_heads=2))
+    images = data.normalize(data.train.images[:8])
+    watched = Watch(model, data, steps=4)([(images, data.train.labels[:8])] * 4)
+    for _ in range(3):
+        model(next(watched)[0])
+    watched.close()
+    assert len(shown) == 1 and not model._forward_hooks
+    assert "stopped at 2 of 4 steps" in str(shown[0][1:])

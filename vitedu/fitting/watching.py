@@ -64,16 +64,20 @@ class Watch:
                 if self.display is not None and time.monotonic() - drawn > SECONDS:
                     self.display(*self.picture())
                     drawn = time.monotonic()
+        except GeneratorExit:  # nobody asks for the next batch: the loop was interrupted
+            if self.display is not None:
+                self.display(*self.picture(f"stopped at {len(self.losses)} of {self.steps} steps"))
+            raise
         finally:
             hook.remove()
         if self.display is not None:
             self.display(*self.picture())
 
-    def picture(self) -> list[dict[str, str]]:
-        """Draw the present state, as the outputs of a cell."""
+    def picture(self, what: str = "") -> list[dict[str, str]]:
+        """Draw the present state, as the outputs of a cell, under a title."""
         from vitedu.plots.training import show_moment  # matplotlib: only where it is shown
 
         answers = predict(self.model, self.images, self.data).argmax(dim=-1).tolist()
         names = [self.data.class_names[k] for k in answers]
-        figure = show_moment(self.losses, [], self.steps, self.images, self.truth, names)
+        figure = show_moment(self.losses, [], self.steps, self.images, self.truth, names, what)
         return figure.outputs(dots=1)
