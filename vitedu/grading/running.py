@@ -210,28 +210,23 @@ class Run:
         script, way = self.script, self.way
         position = {place: index for index, place in enumerate(self.order)}
         cells: list[list] = []
-        waiting: list[str] = []  # defined above, and no cell below checks it
+        fresh: list[str] = []  # defined by the cell above, and no cell below checks it
+        waiting: list[str] = []  # the same of all cells above, until one touches an exercise
         for index, place in enumerate(self.order):
             cell = script.cells[place]
+            if not cell.source or place in self.skipped:
+                continue
             touched = [id for id in self.ids if place in self.touched[id]]
-            implicit = waiting if touched else []
-            waiting = [] if touched else waiting
-            mocks = [
-                [name, code]
-                for id in touched
-                if place in script.defines.get(id, ())
-                for name, code in MOCKS.get(id, {}).items()
+            here = [id for id in touched if place in script.defines.get(id, ())]
+            mocks = [[name, code] for id in here for name, code in MOCKS.get(id, {}).items()]
+            checks = [waiting, []] if touched else [[], fresh]
+            cells.append([cell.number, cell.source, cell.is_own, mocks, *checks])
+            fresh = [
+                id
+                for id in here
+                if all(position.get(p, -1) < index for p in script.checks.get(id, ()))
             ]
-            if cell.source and place not in self.skipped:
-                cells.append([cell.number, cell.source, cell.is_own, mocks, implicit])
-                waiting = waiting + [
-                    id
-                    for id in touched
-                    if place in script.defines.get(id, ())
-                    and all(position.get(p, -1) < index for p in script.checks.get(id, ()))
-                ]
-            else:
-                waiting = implicit + waiting
+            waiting = fresh if touched else waiting
         return {
             "do": "run",
             "cells": cells,
@@ -281,7 +276,7 @@ class Run:
         elif not is_kept:
             outcome.results[exercise] = results
             outcome.lost[exercise], outcome.places[exercise] = word["lost"], place
-        if not go["passed"] and self._may_hand_out(exercise, word["final"]):
+        if not go["passed"] and self._may_hand_out(exercise, word["final"] or word["early"]):
             self.horizon = max(self.horizon, PLACES[exercise])
             go["modules"] = self._modules()
         return go
@@ -307,9 +302,10 @@ class Run:
             raise WireError("a notebook needs a cell, a verdict or an end.")
         if set(word) == {"cell"} and word["cell"] in numbers:
             return word
-        if set(word) == {"check", "final", "lost"}:
+        if set(word) == {"check", "final", "early", "lost"}:
             lost = [[n, clean(a, 60), clean(b, 300)] for n, a, b in _rows(word["lost"], 3)]
-            return {"check": clean(word["check"], 60), "final": word["final"] is True, "lost": lost}
+            when = {name: word[name] is True for name in ("final", "early")}
+            return when | {"check": clean(word["check"], 60), "lost": lost}
         if set(word) == {"end", *ENDS}:
             ids = {key: [str(id)[:60] for id in _list(word[key])] for key in ENDS}
             errors = [
@@ -444,10 +440,8 @@ class StudentRuns:
     def __init__(self, box: Any, extraction: Any, exercises: Sequence[Exercise]):
         self._box, self.extraction = box, extraction
         # also what stands above the exercises asked for, because a reference may have to stand in
-        stems, last = (
-            {e.stem for e in exercises},
-            max([PLACES[e.id] for e in exercises], default=-1),
-        )
+        stems = {exercise.stem for exercise in exercises}
+        last = max([PLACES[exercise.id] for exercise in exercises], default=-1)
         self.exercises = [e for e in EXERCISES[: last + 1] if e.stem in stems]
         self._found: tuple[dict[str, Found], list[tuple[Script, Outcome]]] | None = None
         self._lock = threading.Lock()
