@@ -63,8 +63,8 @@ class Report:
 class Request:
     """What the judge sends; see ``running.Run``."""
 
-    # number, source, whether it is the student's, mocks, exercises to check above it, and those that
-    # the cell above has defined
+    # number, source, whether it is the student's, mocks, exercises to check above it, and those
+    # that the cell above has defined
     cells: list[list]
     kinds: dict[str, str]  # exercise -> kind
     places: dict[str, str]  # exercise -> module with its reference
