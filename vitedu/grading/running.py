@@ -19,6 +19,7 @@ from typing import Any
 
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
 from vitedu.grading.box.conversation import WorkerTrouble
+from vitedu.grading.box.levels import IsolationError
 from vitedu.grading.box.package_view import sources_up_to, visible_sources
 from vitedu.grading.grades import PASSED, Script
 from vitedu.grading.intake.extraction import rank
@@ -144,8 +145,11 @@ class Run:
             words = self._run_once(self.box)
             if words[0] == "grader":  # the fork server ended: by another answer, or by this one
                 self.place, self.checking = -1, ""
-                with self.box.open_separate() as separate_box:
-                    words = self._run_once(separate_box)
+                try:
+                    with self.box.open_separate() as separate_box:
+                        words = self._run_once(separate_box)
+                except IsolationError as error:
+                    words = "grader", str(error)[:300]
                 if words[0] == "grader" and (self.checking or self.place >= 0):
                     words = "crashed", SERVER_ENDED
             if not words[0]:
