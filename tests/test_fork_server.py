@@ -82,7 +82,7 @@ def test_answer_that_ends_it_every_time_is_told_and_takes_nobody_along(box):
         beside.append(pool.submit(grade, box, RIGHT))
     result = killer.result()
     assert (result.state, result.reason, result.points) == ("not_gradable", "crashed", None)
-    assert result.detail == SERVER_ENDED and result.runs == 1
+    assert result.detail.endswith(SERVER_ENDED)
     assert Fragile.deaths == 98  # it met the shared process once, and one of its own once
     for future in beside:
         result = future.result()

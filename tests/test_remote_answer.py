@@ -11,7 +11,7 @@ from vitedu.grading.box.limits import Limits
 from vitedu.grading.transport import remote_answer
 from vitedu.grading.transport.messages import read_observations, write_observation
 from vitedu.grading.transport.remote_answer import RemoteAnswer
-from vitedu.grading.transport.wire import WireError
+from vitedu.grading.transport.wire import WireError, pack, unpack
 
 CASES = [Case(str(n), {"x": torch.arange(n) * 1.0}, record_operations=False) for n in (3, 5, 4)]
 
@@ -28,7 +28,9 @@ class Here:
     def ask(self, frame, seconds):
         """Answer a request."""
         self.asked += 1
-        return self.session.reply_to(frame)
+        request = unpack(frame, is_trusted=True)
+        done = getattr(self.session, f"_{request['do']}")(request)
+        return pack({"nonce": request["nonce"], "done": done})
 
 
 def observed(function):

@@ -110,7 +110,7 @@ def test_solved_notebooks_have_all_points(box, tmp_path, source):
     extraction = read_submission(Submission("ann", (path,)))
     (script,) = extraction.scripts
     with StudentRuns(box, extraction, in_file(path.stem)) as runs:
-        grades = [grade_answer(each, 1, runs) for each in extraction.answers.values()]
+        grades = [grade_answer(extraction.answers[e.id], 1, runs) for e in in_file(path.stem)]
         _, ((_, outcome), *_) = runs.find(1, 0.25, 3)
     assert {g.exercise: g.lines or g.detail for g in grades if g.points != g.max_points} == {}
     touched = {

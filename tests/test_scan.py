@@ -80,11 +80,12 @@ torch.ops.load_library('a.so')
 
 @pytest.mark.parametrize("line", TELLING)
 def test_a_way_to_what_judges_is_found(line):
-    """In the answer, and in what it may need."""
+    """In the answer, and in any cell above it."""
     support, helper = "import torch, math, sys, os, gc", f"def helper(x):\n    {line}\n    return x"
     assert "dangerous" in scanned("gelu", f"def gelu(x):\n    {line}\n    return x", support)
     assert "dangerous" in scanned("gelu", "def gelu(x): return helper(x)", f"{support}\n{helper}")
-    assert scanned("gelu", "def gelu(x): return x", f"{support}\n{helper}") == {}
+    assert "dangerous" in scanned("gelu", "def gelu(x): return x", f"{support}\n{helper}")
+    assert "dangerous" not in scanned("gelu", "def gelu(x): return x", support)
 
 
 ORDINARY = """

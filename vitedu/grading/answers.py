@@ -117,10 +117,10 @@ def _explain_cell(exercise: str, number: int, outcome: Outcome) -> Verdict | Non
     if number in outcome.troubles:
         reason, detail = outcome.troubles[number]
         return Verdict(reason=reason, detail=f"cell {number}: {detail}")
-    for at, kind, text, names in outcome.errors:
-        if at == number and (exercise in names or kind in SYNTAX):
-            words = f"cell {number}: {kind}: {text}"
-            reasons = dict.fromkeys(SYNTAX, "syntax")
-            reasons |= {"TimeUp": "timeout", "MemoryError": "memory"}
-            return Verdict(reason=reasons.get(kind, "import"), detail=words)
-    return None
+    errors = [error for error in outcome.errors if error[0] == number]
+    errors.sort(key=lambda error: exercise in error[3] or error[1] in SYNTAX)
+    if not errors:
+        return None
+    _, kind, text, _ = errors[-1]
+    reasons = dict.fromkeys(SYNTAX, "syntax") | {"TimeUp": "timeout", "MemoryError": "memory"}
+    return Verdict(reason=reasons.get(kind, "import"), detail=f"cell {number}: {kind}: {text}")

@@ -19,6 +19,7 @@ from typing import Any
 
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
 from vitedu.grading.box.conversation import WorkerTrouble
+from vitedu.grading.box.levels import IsolationError
 from vitedu.grading.box.package_view import sources_up_to, visible_sources
 from vitedu.grading.grades import PASSED, Script
 from vitedu.grading.intake.extraction import rank
@@ -144,8 +145,11 @@ class Run:
             words = self._run_once(self.box)
             if words[0] == "grader":  # the fork server ended: by another answer, or by this one
                 self.place, self.checking = -1, ""
-                with self.box.open_separate() as separate_box:
-                    words = self._run_once(separate_box)
+                try:
+                    with self.box.open_separate() as separate_box:
+                        words = self._run_once(separate_box)
+                except IsolationError as error:
+                    words = "grader", str(error)[:300]
                 if words[0] == "grader" and (self.checking or self.place >= 0):
                     words = "crashed", SERVER_ENDED
             if not words[0]:
@@ -210,28 +214,23 @@ class Run:
         script, way = self.script, self.way
         position = {place: index for index, place in enumerate(self.order)}
         cells: list[list] = []
-        waiting: list[str] = []  # defined above, and no cell below checks it
+        fresh: list[str] = []  # defined by the cell above, and no cell below checks it
+        waiting: list[str] = []  # the same of all cells above, until one touches an exercise
         for index, place in enumerate(self.order):
             cell = script.cells[place]
+            if not cell.source or place in self.skipped:
+                continue
             touched = [id for id in self.ids if place in self.touched[id]]
-            implicit = waiting if touched else []
-            waiting = [] if touched else waiting
-            mocks = [
-                [name, code]
-                for id in touched
-                if place in script.defines.get(id, ())
-                for name, code in MOCKS.get(id, {}).items()
+            here = [id for id in touched if place in script.defines.get(id, ())]
+            mocks = [[name, code] for id in here for name, code in MOCKS.get(id, {}).items()]
+            checks = [waiting, []] if touched else [[], fresh]
+            cells.append([cell.number, cell.source, cell.is_own, mocks, *checks])
+            fresh = [
+                id
+                for id in here
+                if all(position.get(p, -1) < index for p in script.checks.get(id, ()))
             ]
-            if cell.source and place not in self.skipped:
-                cells.append([cell.number, cell.source, cell.is_own, mocks, implicit])
-                waiting = waiting + [
-                    id
-                    for id in touched
-                    if place in script.defines.get(id, ())
-                    and all(position.get(p, -1) < index for p in script.checks.get(id, ()))
-                ]
-            else:
-                waiting = implicit + waiting
+            waiting = fresh if touched else waiting
         return {
             "do": "run",
             "cells": cells,
@@ -281,7 +280,7 @@ class Run:
         elif not is_kept:
             outcome.results[exercise] = results
             outcome.lost[exercise], outcome.places[exercise] = word["lost"], place
-        if not go["passed"] and self._may_hand_out(exercise, word["final"]):
+        if not go["passed"] and self._may_hand_out(exercise, word["final"] or word["early"]):
             self.horizon = max(self.horizon, PLACES[exercise])
             go["modules"] = self._modules()
         return go
@@ -307,9 +306,10 @@ class Run:
             raise WireError("a notebook needs a cell, a verdict or an end.")
         if set(word) == {"cell"} and word["cell"] in numbers:
             return word
-        if set(word) == {"check", "final", "lost"}:
+        if set(word) == {"check", "final", "early", "lost"}:
             lost = [[n, clean(a, 60), clean(b, 300)] for n, a, b in _rows(word["lost"], 3)]
-            return {"check": clean(word["check"], 60), "final": word["final"] is True, "lost": lost}
+            when = {name: word[name] is True for name in ("final", "early")}
+            return when | {"check": clean(word["check"], 60), "lost": lost}
         if set(word) == {"end", *ENDS}:
             ids = {key: [str(id)[:60] for id in _list(word[key])] for key in ENDS}
             errors = [
@@ -444,10 +444,8 @@ class StudentRuns:
     def __init__(self, box: Any, extraction: Any, exercises: Sequence[Exercise]):
         self._box, self.extraction = box, extraction
         # also what stands above the exercises asked for, because a reference may have to stand in
-        stems, last = (
-            {e.stem for e in exercises},
-            max([PLACES[e.id] for e in exercises], default=-1),
-        )
+        stems = {exercise.stem for exercise in exercises}
+        last = max([PLACES[exercise.id] for exercise in exercises], default=-1)
         self.exercises = [e for e in EXERCISES[: last + 1] if e.stem in stems]
         self._found: tuple[dict[str, Found], list[tuple[Script, Outcome]]] | None = None
         self._lock = threading.Lock()

@@ -89,7 +89,7 @@ class Cells:
         """Run a text in the names of the notebook.
 
         Raises:
-            SyntaxError, ValueError, RecursionError, MemoryError: it cannot be compiled.
+            SyntaxError: it cannot be compiled.
             TimeUp, SystemExit, KeyboardInterrupt: nothing of it runs any more.
         """
         text = source if source.endswith("\n") else source + "\n"
@@ -97,6 +97,8 @@ class Cells:
             ast.parse(text)
         except SyntaxError:
             text = to_python(source)
+        except (RecursionError, MemoryError, ValueError) as error:
+            raise SyntaxError(f"it is no Python: {error or 'nested too deep'}") from None
         file = f"<cell {self.number + 1}>"
         linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST | self._flags

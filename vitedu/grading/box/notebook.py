@@ -63,7 +63,9 @@ class Report:
 class Request:
     """What the judge sends; see ``running.Run``."""
 
-    cells: list[list]  # number, source, whether it is the student's, mocks, exercises to check
+    # number, source, whether it is the student's, mocks, exercises to check above it, and those
+    # that the cell above has defined
+    cells: list[list]
     kinds: dict[str, str]  # exercise -> kind
     places: dict[str, str]  # exercise -> module with its reference
     modules: dict[str, str]  # visible part of the course: module -> source
@@ -167,13 +169,16 @@ class Notebook:
         sys.meta_path.append(_FILES)
         self.cells = Cells(_FILES, request.notebooks, request.seconds)
         self.probed: dict[str, Probed] = {}
-        self.is_final = self.is_implicit = False
+        self.is_final = self.is_implicit = self.is_early = False
 
     def run(self) -> dict:
         """Run the cells; return what the judge gets at the end."""
         names = self.cells.names
-        for number, source, is_own, mocks, implicit in self.request.cells:
-            self._check_all(implicit, number)
+        for number, source, is_own, mocks, waiting, fresh in self.request.cells:
+            self._check_all(waiting, number)
+            self.is_early = True  # what stands below may be a part of it
+            self._check_all(fresh, number)
+            self.is_early = False
             go = self.line.ask({"cell": number})
             if go["modules"]:
                 self.course.show(go["modules"], names)
@@ -216,8 +221,9 @@ class Notebook:
             if exercise not in self.cells.names or not is_attempt or type(answer) is Absent:
                 continue
             probed = self.probed.get(exercise, Probed())
-            is_new = not probed.answers or probed.answers[-1][0] is not answer
-            if not probed.is_settled and (is_new or (self.is_final and self.request.again)):
+            past, passed = probed.answers[-1] if probed.answers else (probed, False)
+            is_due = past is not answer or (self.request.again if self.is_final else not passed)
+            if is_due and not probed.is_settled:
                 with contextlib.suppress(Exception), capture_output():
                     self.check(answer, exercise)
         self.is_implicit = False
@@ -256,7 +262,8 @@ class Notebook:
         self.line.session.answer = LocalAnswer(answer)
         is_value = self.request.kinds[exercise] == "value"
         lost = self._lost_value(exercise) if is_value else self._lost(answer)
-        message = {"check": exercise, "final": self.is_final, "lost": lost}
+        message = {"check": exercise, "lost": lost}
+        message |= {"final": self.is_final, "early": self.is_early}
         go = self.line.ask(message)
         passed = go["passed"]
         probed.answers.append((answer, passed))

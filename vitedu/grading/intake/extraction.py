@@ -128,9 +128,9 @@ def _script(name: str, cells: list[Cell], files: dict[str, str], course: frozens
             continue
         for id in _PASSED.findall(cell.said):
             script.passes[id] = number
-        for id in ids:
-            script.defines[id].append(len(runs))
         is_own = digest_cell(cell.source) not in course
+        for id in ids if is_own or cell.exercise else ():  # else a name of a demonstration
+            script.defines[id].append(len(runs))
         words = set(_COURSE_CHECK.findall(cell.source))
         if is_own and _CHECK.search(cell.source):
             words = set(_WORD.findall(cell.source[:MAX_SOURCE]))
