@@ -270,7 +270,8 @@ def slow_in_one_case(images, patch_size):
 def test_an_answer_that_never_ends_is_ended(answer, monkeypatch):
     """After the time limit of the whole check there is a report; no later call is waited for."""
     monkeypatch.setenv("VITEDU_TIME_LIMIT", "0.4")
-    monkeypatch.setattr(limits, "WAITING", 1.0)
+    if answer is sleeping:  # by the clock, and else by computing time, however busy the machine is
+        monkeypatch.setattr(limits, "WAITING", 1.0)
     start = time.thread_time()
     report = judge(answer, "patchify", seed=3)
     assert time.thread_time() - start < 3.0
