@@ -190,10 +190,6 @@ def gelu_forgotten(x):
     y = y.to(x.dtype)
 
 
-def sincos_of_numpy(num_positions, embed_dim):
-    return patches.sincos_positions(num_positions, embed_dim).numpy()
-
-
 def softmax_by_numpy(x, dim=-1):
     exps = np.exp(x.numpy() - x.numpy().max(dim, keepdims=True))
     return torch.from_numpy(exps / exps.sum(dim, keepdims=True))
@@ -298,7 +294,6 @@ PROVOKED = [
     ("one_number_wanted", gelu_by_math, "gelu", "one number only", "torch.erf", "math.erf("),
     ("printed_not_returned", gelu_printed, "gelu", "print only shows", "Write return", ""),
     ("none_returned", gelu_forgotten, "gelu", "without return", "End with return", ""),
-    ("numpy_array", sincos_of_numpy, "sincos_positions", "no gradient", "with torch", ""),
     ("numpy_array", softmax_by_numpy, "softmax", "no gradient", "with torch", ""),
     (
         "number_of_results",
@@ -320,8 +315,8 @@ PROVOKED = [
         "n \\*\\* 0.5",
         "sqrt(",
     ),
-    ("return_in_loop", lens_of_the_first, "logit_lens", "inside the loop", "a slice", ""),
-    ("first_kept", merge_of_one, "merge_heads", r"x\[0\] keeps one item", "an index", ""),
+    ("return_in_loop", lens_of_the_first, "logit_lens", "inside the loop", "indentation", ""),
+    ("first_kept", merge_of_one, "merge_heads", r"x\[0\] keeps one", "all items", ""),
     ("first_kept", unpatchify_of_one, "unpatchify", r"x\[0\] keeps one", "all items at once", ""),
     ("recursion", gelu_of_itself, "gelu", "calls itself", "Write out", "1 + gelu_of_itself(x)"),
 ]

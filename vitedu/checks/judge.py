@@ -76,7 +76,8 @@ def cast_clothes(
     for name, wanted in want.arrays.items():
         ours, kind = got.arrays.get(name), got.types.get(name, "")
         right = want.types.get(name, kind)
-        cast = None if ours is None else _cast(ours, wanted, kind == right)
+        is_known = ours is not None and (kind == right or not kind.startswith("number"))
+        cast = _cast(ours, wanted, kind == right) if is_known else None
         if cast is None:
             continue
         words = [f"{name} as {right}", f"{kind}, whose numbers are judged"]

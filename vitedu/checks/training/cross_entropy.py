@@ -70,7 +70,7 @@ CHECKER = Checker(
         "label smoothing": "with the target (1-s) on the label plus s/K on every class",
         "labels alike": "also where all labels are alike",
     },
-    weights={"label smoothing": 3},
+    weights={"large scores": 3},
     advice={
         "large scores": (
             (
