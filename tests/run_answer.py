@@ -5,7 +5,7 @@ from pathlib import Path
 
 from attacks import code, notebook
 
-from vitedu.checks.checker import MOST_POLISH
+from vitedu.checks.writing.checker import MOST_POLISH
 from vitedu.exercises import find
 from vitedu.grading.answers import grade_answer
 from vitedu.grading.grades import ExerciseGrade, Submission

@@ -9,10 +9,10 @@ import pytest
 from run_answer import grade_cells
 
 from vitedu import exercises
-from vitedu.checks.checker import MOST_POLISH, find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.mistakes import apply_edits, bare_source
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
+from vitedu.checks.writing.checker import MOST_POLISH, find_checker
+from vitedu.checks.writing.mistakes import apply_edits, bare_source
 from vitedu.course.notebooks import exercise_cells, read, shelf_path
 from vitedu.course.references import defined_names, module_source, reference_source
 from vitedu.grading import judge

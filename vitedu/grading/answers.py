@@ -7,8 +7,8 @@ is open, with the cell and its error: never a zero that nobody can explain.
 import time
 
 from vitedu import exercises
-from vitedu.checks.checker import MOST_POLISH
-from vitedu.checks.report import Report
+from vitedu.checks.explaining.report import Report
+from vitedu.checks.writing.checker import MOST_POLISH
 from vitedu.grading.grades import PASSED, REASONS, Answer, ExerciseGrade, Flag
 from vitedu.grading.judge import DRAWS, Verdict, conclude, copy_report
 from vitedu.grading.running import Found, Outcome, StudentRuns

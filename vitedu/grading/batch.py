@@ -24,8 +24,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vitedu.checks.checker import MOST_POLISH
-from vitedu.checks.inputs import SPLIT
+from vitedu.checks.writing.checker import MOST_POLISH
+from vitedu.checks.writing.inputs import SPLIT
 from vitedu.exercises import EXERCISES, Exercise, in_notebook, notebook_named, select
 from vitedu.files import UNFINISHED, file_lock, write_whole
 from vitedu.grading.grades import (

@@ -13,13 +13,13 @@ import threading
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
-from vitedu.checks.case import Case
-from vitedu.checks.checker import Checker, find_lenient_checker
 from vitedu.checks.engine import judge_observations, observe_answer
-from vitedu.checks.errors import RaisedError
-from vitedu.checks.observation import Observation
-from vitedu.checks.report import Report
-from vitedu.checks.settings import neutral_settings
+from vitedu.checks.explaining.report import Report
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.errors import RaisedError
+from vitedu.checks.observing.observation import Observation
+from vitedu.checks.observing.settings import neutral_settings
+from vitedu.checks.writing.checker import Checker, find_lenient_checker
 from vitedu.grading.box.visible_modules import CLOSED_MODULES
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade
 from vitedu.grading.transport.messages import write_observation

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from vitedu import __version__
-from vitedu.checks.checker import MOST_POLISH
+from vitedu.checks.writing.checker import MOST_POLISH
 from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.answers import grade_answer
 from vitedu.grading.box.isolation import open_box

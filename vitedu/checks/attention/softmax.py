@@ -4,9 +4,9 @@ from functools import partial
 
 import torch
 
-from vitedu.checks import evidence, families
 from vitedu.checks.attention import drawing
-from vitedu.checks.kit import HALF, USUAL, Case, Checker, Observation, also, shaped
+from vitedu.checks.writing import evidence, families
+from vitedu.checks.writing.kit import HALF, USUAL, Case, Checker, Observation, also, shaped
 
 
 def sums_along_dim(case: Case, seen: Observation) -> str:

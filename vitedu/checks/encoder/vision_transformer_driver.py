@@ -8,9 +8,9 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from vitedu.checks.case import KEEPS_PARAMETERS, Case
-from vitedu.checks.drivers import construct, driver
-from vitedu.checks.observation import Observation
+from vitedu.checks.observing.case import KEEPS_PARAMETERS, Case
+from vitedu.checks.observing.drivers import construct, driver
+from vitedu.checks.observing.observation import Observation
 
 SPREAD = (0.01, 0.028)  # ``initialise`` draws with 0.0176; torch's own start has more than 0.04
 

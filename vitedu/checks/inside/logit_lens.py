@@ -2,8 +2,17 @@
 
 import torch
 
-from vitedu.checks import arguments
-from vitedu.checks.kit import Case, Checker, Generator, Layer, distinct, normal, plural, usual
+from vitedu.checks.observing import arguments
+from vitedu.checks.writing.kit import (
+    Case,
+    Checker,
+    Generator,
+    Layer,
+    distinct,
+    normal,
+    plural,
+    usual,
+)
 
 
 def cases(g: Generator) -> list[Case]:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import vitedu
-from vitedu.checks.inputs import SPLIT
+from vitedu.checks.writing.inputs import SPLIT
 from vitedu.exercises import EXERCISES, Exercise, select
 from vitedu.files import replace_file, write_whole
 from vitedu.grading.grades import SubmissionGrade, not_gradable

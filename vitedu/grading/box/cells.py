@@ -17,8 +17,8 @@ import sys
 import types
 from typing import Any
 
-from vitedu.checks.errors import describe_error
-from vitedu.checks.limits import TimeUp, time_limit
+from vitedu.checks.observing.errors import describe_error
+from vitedu.checks.observing.limits import TimeUp, time_limit
 from vitedu.grading.box.course_stand_ins import Absent
 from vitedu.grading.box.magics import to_python
 from vitedu.grading.box.memory_files import MemoryFiles, name_of

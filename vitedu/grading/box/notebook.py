@@ -19,8 +19,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from vitedu.checks.answers import LocalAnswer
-from vitedu.checks.limits import capture_output
+from vitedu.checks.observing.answers import LocalAnswer
+from vitedu.checks.observing.limits import capture_output
 from vitedu.grading.box import worker
 from vitedu.grading.box.cells import REFUSAL, Cells
 from vitedu.grading.box.course_stand_ins import Absent, Course

@@ -37,12 +37,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from vitedu.checks import drivers
-from vitedu.checks.answers import MIN_SECONDS, LocalAnswer
-from vitedu.checks.case import Case
-from vitedu.checks.observe import observe
-from vitedu.checks.second_call import second_call_cases
-from vitedu.checks.settings import neutral_settings
+from vitedu.checks.observing import drivers
+from vitedu.checks.observing.answers import MIN_SECONDS, LocalAnswer
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.observe import observe
+from vitedu.checks.observing.second_call import second_call_cases
+from vitedu.checks.observing.settings import neutral_settings
 from vitedu.grading.box.module_state import ModuleState
 from vitedu.grading.box.visible_modules import CLOSED_MODULES
 from vitedu.grading.transport.messages import (

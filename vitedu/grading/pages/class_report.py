@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 from statistics import mean, median
 
-from vitedu.checks.checker import find_checker
+from vitedu.checks.writing.checker import find_checker
 from vitedu.exercises import Exercise, find
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, WORDS, ExerciseGrade, Flag
 from vitedu.grading.grades import SubmissionGrade as Grade
