@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from vitedu.checks.checker import find_checker
-from vitedu.checks.observe import observe
+from vitedu.checks.observing.observe import observe
+from vitedu.checks.writing.checker import find_checker
 
 NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:e[+-]?\d+)?")
 

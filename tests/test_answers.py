@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from vitedu.checks.answers import AnswerInfo, LocalAnswer, to_plain
 from vitedu.checks.api import judge
+from vitedu.checks.observing.answers import AnswerInfo, LocalAnswer, to_plain
 
 
 class Alarm:

@@ -455,7 +455,7 @@ def private():
         return next(int(line.split()[1]) / 1024 for line in file if line.startswith("RssAnon"))
 
 before = private()
-from vitedu.checks.checker import find_checker
+from vitedu.checks.writing.checker import find_checker
 from vitedu.checks.engine import judge_answer
 from vitedu.exercises import EXERCISES
 from vitedu.grading import student

@@ -28,8 +28,8 @@ from made_class import exercise_grade, submission_grade
 from sound_notebook import build
 
 from vitedu import patches
-from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
+from vitedu.checks.writing.checker import find_checker
 from vitedu.exercises import find, in_notebook
 
 pytestmark = pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, refused, shaped
+from vitedu.checks.writing.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, refused, shaped
 
 CASES = shaped(
     "x: B T nh*hd; labels: B < K; num_heads = nh",

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from vitedu import attention, challenge, progress, reset, training
-from vitedu.checks import challenges
-from vitedu.checks.challenges import broken_parts
-from vitedu.checks.checker import find_checker
+from vitedu.checks.explaining import challenges
+from vitedu.checks.explaining.challenges import broken_parts
+from vitedu.checks.writing.checker import find_checker
 from vitedu.course import results
 from vitedu.exercises import EXERCISES
 

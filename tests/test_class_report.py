@@ -7,7 +7,7 @@ import pytest
 from made_class import exercise_grade, submission_grade
 from test_feedback import HOSTILE, Tags, assert_harmless, everything
 
-from vitedu.checks.checker import find_checker
+from vitedu.checks.writing.checker import find_checker
 from vitedu.exercises import EXERCISES, find, in_notebook
 from vitedu.grading.grades import Flag
 from vitedu.grading.pages import class_report

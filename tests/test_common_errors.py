@@ -13,8 +13,9 @@ from torch.nn import functional as F
 
 from vitedu import encoder, less_data, patches, vit
 from vitedu.attention import MultiHeadAttention
-from vitedu.checks import api, mistake_files
-from vitedu.checks.mistake_files import read_errors
+from vitedu.checks import api
+from vitedu.checks.writing import mistake_files
+from vitedu.checks.writing.mistake_files import read_errors
 from vitedu.commands import inspection
 from vitedu.course import run_above
 from vitedu.encoder import Mlp

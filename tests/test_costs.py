@@ -1,4 +1,4 @@
-"""vitedu.checks.costs: the broken part runs in the model, and the model is left as it was."""
+"""The costs of mistakes: the broken part runs in the model, and the model is left as it was."""
 
 from dataclasses import replace
 
@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from vitedu.attention import MultiHeadAttention
-from vitedu.checks import costs
-from vitedu.checks.checker import find_checker
-from vitedu.checks.costs import PARTS, Cost, assemble, find_mistakes, mistake_costs
-from vitedu.checks.mistakes import bare_source
+from vitedu.checks.explaining import costs
+from vitedu.checks.explaining.costs import PARTS, Cost, assemble, find_mistakes, mistake_costs
+from vitedu.checks.writing.checker import find_checker
+from vitedu.checks.writing.mistakes import bare_source
 from vitedu.data import load_data
 from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.options import build_model, with_options

@@ -15,14 +15,14 @@ from secrecy import NUMBER, exact_numbers, numbers_of
 from torch import nn
 
 from vitedu import attention, encoder, exercises, patches, training
-from vitedu.checks import limits
-from vitedu.checks.case import Case
-from vitedu.checks.checker import find_checker
-from vitedu.checks.compare import is_close
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.limits import SECONDS, time_budget
-from vitedu.checks.observe import observe
+from vitedu.checks.judging.compare import is_close
+from vitedu.checks.observing import limits
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.limits import SECONDS, time_budget
+from vitedu.checks.observing.observe import observe
 from vitedu.checks.training import drawing
+from vitedu.checks.writing.checker import find_checker
 from vitedu.course.hints import hints_html
 
 RIGHT = patches.patchify

@@ -11,8 +11,8 @@ import pytest
 import torch
 from run_answer import RunAnswer
 
-from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
+from vitedu.checks.writing.checker import find_checker
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read, shelf_path, solve_notebook
 from vitedu.course.references import solution_source
 from vitedu.exercises import EXERCISES, find, in_file

@@ -275,7 +275,7 @@ def test_pictures_that_are_more_than_shapes_are_left_out(svg):
 
 def test_the_checkers_drawings_are_shown():
     """What drawing.py makes passes the second lock unchanged."""
-    from vitedu.checks import drawing
+    from vitedu.checks.writing import drawing
 
     parts = [drawing.words(1, 2, "<a&b>"), drawing.line(0, 0, 5, 0, dash=True, arrow=True)]
     svg = drawing.svg(10, 10, [*parts, drawing.box(0, 0, 2, 2)], "a 'title'")

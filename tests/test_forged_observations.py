@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from vitedu import exercises
-from vitedu.checks import replay
-from vitedu.checks.answers import LocalAnswer
-from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import ObservedAnswer, judge_observations, observe_answer
-from vitedu.checks.errors import RaisedError
-from vitedu.checks.observation import Observation
-from vitedu.checks.replay import ReplayCache
-from vitedu.checks.settings import neutral_settings
+from vitedu.checks.explaining import replay
+from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.observing.answers import LocalAnswer
+from vitedu.checks.observing.errors import RaisedError
+from vitedu.checks.observing.observation import Observation
+from vitedu.checks.observing.settings import neutral_settings
+from vitedu.checks.writing.checker import Checker, find_checker
 from vitedu.grading.transport.messages import read_fields, write_observation
 from vitedu.grading.transport.wire import DTYPES, WireError
 

@@ -19,9 +19,9 @@ from verdicts import failed_parts
 
 from vitedu import attention, encoder, patches, training
 from vitedu.checks.api import judge
-from vitedu.checks.errors import is_raised_by_student
-from vitedu.checks.limits import MAX_OUTPUT, TimeUp, capture_output, time_limit
-from vitedu.checks.settings import neutral_settings
+from vitedu.checks.observing.errors import is_raised_by_student
+from vitedu.checks.observing.limits import MAX_OUTPUT, TimeUp, capture_output, time_limit
+from vitedu.checks.observing.settings import neutral_settings
 
 ANSWERS = {
     "patchify": patches.patchify,
@@ -308,7 +308,7 @@ def test_waiting_is_no_computing():
 
 MANY = """
 import threading, time
-from vitedu.checks.limits import TimeUp, time_limit
+from vitedu.checks.observing.limits import TimeUp, time_limit
 
 def run():
     for number in range(400):
@@ -345,7 +345,7 @@ def test_limits_that_end_at_once_hang_nobody_and_outlive_no_block():
 
 PROFILED = """
 import sys, threading, time
-from vitedu.checks.limits import TimeUp, time_limit
+from vitedu.checks.observing.limits import TimeUp, time_limit
 
 def run():
     for seconds in (30, 0):

@@ -11,12 +11,12 @@ import pytest
 from run_answer import written_answer
 
 from vitedu import exercises
-from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.errors import RaisedError
-from vitedu.checks.mistakes import apply_edits, bare_source
-from vitedu.checks.observation import Observation
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
+from vitedu.checks.observing.errors import RaisedError
+from vitedu.checks.observing.observation import Observation
+from vitedu.checks.writing.checker import find_checker
+from vitedu.checks.writing.mistakes import apply_edits, bare_source
 from vitedu.course.notebooks import exercise_cells, read, shelf_path
 from vitedu.course.references import defined_names, module_source, reference_source
 from vitedu.grading import judge

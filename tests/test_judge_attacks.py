@@ -15,7 +15,7 @@ import replay_caches
 from run_answer import written_answer
 
 from vitedu import exercises
-from vitedu.checks.answers import PlainValue
+from vitedu.checks.observing.answers import PlainValue
 from vitedu.checks.training import random_crop_flip_reader
 from vitedu.course.references import reference_source
 from vitedu.grading import judge

@@ -11,7 +11,7 @@ from sections import sections
 
 from vitedu import encoder, patches
 from vitedu.checks.api import judge
-from vitedu.checks.checker import find_checker
+from vitedu.checks.writing.checker import find_checker
 
 
 def mistaken(exercise, *mistakes):

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from vitedu.checks import api, checker, mistake_files
-from vitedu.checks.checker import find_checker
-from vitedu.checks.mistake_files import family, read_mistakes, read_values, shared_bank
+from vitedu.checks import api
+from vitedu.checks.writing import checker, mistake_files
+from vitedu.checks.writing.checker import find_checker
+from vitedu.checks.writing.mistake_files import family, read_mistakes, read_values, shared_bank
 from vitedu.commands import inspection
 from vitedu.commands.inspection import checker_problems
 from vitedu.exercises import find

@@ -4,8 +4,14 @@ import pytest
 import torch
 
 from vitedu.checks.api import judge
-from vitedu.checks.checker import Checker
-from vitedu.checks.mistakes import Mistake, apply_edits, apply_mistakes, bare_source, find_changes
+from vitedu.checks.writing.checker import Checker
+from vitedu.checks.writing.mistakes import (
+    Mistake,
+    apply_edits,
+    apply_mistakes,
+    bare_source,
+    find_changes,
+)
 
 LOOP = "def f(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total"
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitedu.checks import drivers, limits, observation
+from vitedu.checks.observing import drivers, limits, observation
 from vitedu.grading.box import module_state
 
 

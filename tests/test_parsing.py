@@ -10,7 +10,7 @@ import pytest
 
 from vitedu.course.parsing import parse
 
-SOURCE = (Path(__file__).parents[1] / "vitedu/checks/report.py").read_text("utf-8")
+SOURCE = (Path(__file__).parents[1] / "vitedu/checks/explaining/report.py").read_text("utf-8")
 
 
 class Loop:

@@ -8,9 +8,9 @@ import torch
 from vitedu import attention, encoder, patches, transfer, vit
 from vitedu.__main__ import main
 from vitedu.checks.api import check, judge
-from vitedu.checks.checker import MOST_POLISH, Checker, find_checker, find_lenient_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.findings import is_polish, list_parts, share_points
+from vitedu.checks.judging.findings import is_polish, list_parts, share_points
+from vitedu.checks.writing.checker import MOST_POLISH, Checker, find_checker, find_lenient_checker
 from vitedu.course import results
 from vitedu.exercises import EXERCISES
 

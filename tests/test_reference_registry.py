@@ -9,7 +9,7 @@ import torch
 
 from vitedu import check
 from vitedu.checks import api
-from vitedu.checks.mistakes import bare_source, run_source
+from vitedu.checks.writing.mistakes import bare_source, run_source
 from vitedu.course import results
 from vitedu.exercises import EXERCISES, find
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from vitedu.checks.answers import LocalAnswer
-from vitedu.checks.case import Case
-from vitedu.checks.observation import Observation
+from vitedu.checks.observing.answers import LocalAnswer
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.observation import Observation
 from vitedu.grading.box import worker
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.transport import remote_answer

@@ -17,7 +17,11 @@ CHANGES = {
     "points": ("exercises.toml", "points = 6", "points = 7"),
     "a mistake's words": ("checks/patches/patchify.toml", "without moving", "and no one moves"),
     "a value's words": ("checks/patches/values.toml", "is not counted", "is forgotten"),
-    "a family's words": ("checks/families.toml", "taken to be square", "taken for a square"),
+    "a family's words": (
+        "checks/writing/families.toml",
+        "taken to be square",
+        "taken for a square",
+    ),
 }
 
 

@@ -10,8 +10,8 @@ from torch import nn
 from verdicts import failed_parts
 
 from vitedu import attention, encoder, training, transfer, vit_and_cnn
-from vitedu.checks.checker import find_checker
-from vitedu.checks.families import cache_results, change_settings, reuse_buffers
+from vitedu.checks.writing.checker import find_checker
+from vitedu.checks.writing.families import cache_results, change_settings, reuse_buffers
 
 pytestmark = pytest.mark.slow
 SEED = 3

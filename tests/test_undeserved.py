@@ -13,8 +13,8 @@ from sections import sections
 
 from vitedu import exercises
 from vitedu.checks import engine
-from vitedu.checks.checker import find_checker
-from vitedu.checks.replay import ReplayCache
+from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.writing.checker import find_checker
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
 from vitedu.grading.judge import grade_answer

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from vitedu import exercises
-from vitedu.checks.answers import AnswerInfo, LocalAnswer, PlainValue
-from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.errors import DeviceMismatch, RaisedError
-from vitedu.checks.observation import Observation, Parameters
-from vitedu.checks.observe import observe
+from vitedu.checks.observing.answers import AnswerInfo, LocalAnswer, PlainValue
+from vitedu.checks.observing.errors import DeviceMismatch, RaisedError
+from vitedu.checks.observing.observation import Observation, Parameters
+from vitedu.checks.observing.observe import observe
+from vitedu.checks.writing.checker import Checker, find_checker
 from vitedu.grading.transport import messages, wire
 from vitedu.grading.transport.wire import WireError, clean, pack, unpack
 

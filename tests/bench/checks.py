@@ -10,8 +10,8 @@ import time
 import torch
 from proof.bank import wrong_answers
 
-from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
+from vitedu.checks.writing.checker import find_checker
 from vitedu.exercises import EXERCISES
 
 MEDIAN = 0.5  # seconds, as a rule

@@ -24,8 +24,8 @@ from proof.bank import wrong_answers
 from proof.entries import entry_of
 from proof.mutation import build_mutant, mutants_of, strip_names
 
-from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
+from vitedu.checks.writing.checker import Checker, find_checker
 from vitedu.course.notebooks import exercise_cells, read, shelf_path
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source

@@ -13,8 +13,8 @@ import types
 from pathlib import Path
 
 from vitedu import exercises
-from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
+from vitedu.checks.writing.checker import find_checker
 from vitedu.course.parsing import parse
 
 

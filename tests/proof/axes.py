@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from vitedu import exercises
-from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.mistakes import run_source
+from vitedu.checks.writing.checker import find_checker
+from vitedu.checks.writing.mistakes import run_source
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 

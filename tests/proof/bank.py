@@ -17,13 +17,13 @@ from typing import NamedTuple, TypeVar
 
 from proof.entries import entry_of
 from vitedu import exercises
-from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.inputs import SPLIT
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.replay import ReplayCache
-from vitedu.checks.report import Report
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.explaining.report import Report
+from vitedu.checks.explaining.values import ValueChecker
+from vitedu.checks.writing.checker import Checker, find_checker
+from vitedu.checks.writing.inputs import SPLIT
+from vitedu.checks.writing.mistakes import Mistake
 
 T = TypeVar("T")
 

@@ -15,10 +15,10 @@ from proof.bank import side_by_side
 from proof.entries import Survivors, entry_of
 from proof.mutants import Mutant, mutants, shortcuts
 from vitedu import exercises
-from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.mistakes import run_source
-from vitedu.checks.replay import ReplayCache
+from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.writing.checker import Checker, find_checker
+from vitedu.checks.writing.mistakes import run_source
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise
 

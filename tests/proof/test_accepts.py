@@ -21,9 +21,9 @@ import re
 import pytest
 import torch
 
-from vitedu.checks.case import Case, Recipe
-from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.mistake_files import words_path
+from vitedu.checks.observing.case import Case, Recipe
+from vitedu.checks.writing.checker import Checker, find_checker
+from vitedu.checks.writing.mistake_files import words_path
 from vitedu.exercises import EXERCISES
 from vitedu.words import read
 

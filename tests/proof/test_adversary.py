@@ -16,8 +16,9 @@ from replay_caches import judge
 from torch import nn
 
 from vitedu import attention, encoder, patches, training, vit
-from vitedu.checks import compare, engine
+from vitedu.checks import engine
 from vitedu.checks.api import check
+from vitedu.checks.judging import compare
 
 pytestmark = pytest.mark.bank
 

@@ -7,10 +7,10 @@ import pytest
 
 from proof import bank
 from vitedu import exercises, patches
-from vitedu.checks.checker import find_checker
-from vitedu.checks.families import general_mistakes
-from vitedu.checks.inputs import SPLIT
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
+from vitedu.checks.writing.checker import find_checker
+from vitedu.checks.writing.families import general_mistakes
+from vitedu.checks.writing.inputs import SPLIT
 
 pytestmark = pytest.mark.bank
 IDS = [exercise.id for exercise in exercises.EXERCISES]

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from vitedu.checks import engine
-from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.replay import ReplayCache
+from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.writing.checker import find_checker
 
 pytestmark = pytest.mark.bank
 

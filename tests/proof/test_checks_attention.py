@@ -12,7 +12,7 @@ from verdicts import failed_parts
 
 from vitedu import attention as reference
 from vitedu.checks.attention.multi_head_attention import Reference
-from vitedu.checks.checker import find_checker
+from vitedu.checks.writing.checker import find_checker
 
 pytestmark = pytest.mark.bank
 

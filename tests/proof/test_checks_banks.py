@@ -19,10 +19,10 @@ from secrecy import assert_gives_nothing_away
 
 from proof import bank
 from vitedu import exercises
-from vitedu.checks import replay
 from vitedu.checks.api import judge
-from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
+from vitedu.checks.explaining import replay
+from vitedu.checks.writing.checker import find_checker
 
 pytestmark = pytest.mark.bank
 CHECKERS = {exercise.id: find_checker(exercise.id) for exercise in exercises.EXERCISES}

@@ -10,14 +10,14 @@ from verdicts import failed_parts
 
 from vitedu import exercises
 from vitedu import training as reference
-from vitedu.checks.answers import LocalAnswer
-from vitedu.checks.checker import find_checker
-from vitedu.checks.compare import run_reader
 from vitedu.checks.engine import judge_observations, observe_answer
-from vitedu.checks.observation import Observation
-from vitedu.checks.observe import observe
+from vitedu.checks.explaining.values import ValueChecker
+from vitedu.checks.judging.compare import run_reader
+from vitedu.checks.observing.answers import LocalAnswer
+from vitedu.checks.observing.observation import Observation
+from vitedu.checks.observing.observe import observe
 from vitedu.checks.training import random_crop_flip_reader, random_draws_reader
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.writing.checker import find_checker
 from vitedu.grading.transport.messages import read_fields, write_observation
 
 pytestmark = pytest.mark.bank

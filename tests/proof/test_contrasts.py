@@ -8,10 +8,10 @@ from torch import nn
 
 from proof.mutants import shortcuts
 from vitedu import attention, encoder, less_data, patches
-from vitedu.checks.checker import find_checker
-from vitedu.checks.compare import is_same_error
-from vitedu.checks.errors import RaisedError
-from vitedu.checks.observation import Observation
+from vitedu.checks.judging.compare import is_same_error
+from vitedu.checks.observing.errors import RaisedError
+from vitedu.checks.observing.observation import Observation
+from vitedu.checks.writing.checker import find_checker
 
 pytestmark = pytest.mark.slow
 SEED = 3

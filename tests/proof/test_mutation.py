@@ -13,9 +13,9 @@ from proof.entries import entry_of
 from proof.mutants import Mutant, mutants
 from proof.mutation import build_mutant, count_mutants
 from vitedu import exercises
-from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.replay import ReplayCache
+from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.writing.checker import find_checker
 
 pytestmark = pytest.mark.bank
 mutants_of = functools.cache(mutation.mutants_of)  # three tests look at all of them

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from vitedu import exercises
-from vitedu.checks.challenges import Challenge, hold_challenge
-from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.findings import Finding
+from vitedu.checks.explaining.challenges import Challenge, hold_challenge
+from vitedu.checks.explaining.report import Report
+from vitedu.checks.judging.findings import Finding
 from vitedu.checks.reference_registry import is_registered_reference, register_reference
-from vitedu.checks.report import Report
+from vitedu.checks.writing.checker import find_checker
 from vitedu.course import results as store
 from vitedu.course.display import PrintedText, TextAndHtml, print_text, show
 from vitedu.course.hints import next_hint

@@ -11,14 +11,13 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vitedu.checks.answers import AnswerInfo, Call, LocalAnswer, Source
-from vitedu.checks.case import Case
-from vitedu.checks.checker import Checker
-from vitedu.checks.compare import is_same
-from vitedu.checks.contrast import describe_contrast, describe_pattern
-from vitedu.checks.diagnose import Diagnosis, diagnose
-from vitedu.checks.findings import RETURNS, is_polish, list_parts, make_findings
-from vitedu.checks.judge import (
+from vitedu.checks.explaining.contrast import describe_contrast, describe_pattern
+from vitedu.checks.explaining.diagnose import Diagnosis, diagnose
+from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.explaining.report import Report
+from vitedu.checks.judging.compare import is_same
+from vitedu.checks.judging.findings import RETURNS, is_polish, list_parts, make_findings
+from vitedu.checks.judging.judge import (
     CLOTHES,
     DEFINITION,
     Problem,
@@ -26,11 +25,12 @@ from vitedu.checks.judge import (
     cast_clothes,
     find_problems,
 )
-from vitedu.checks.limits import SECONDS, time_budget
-from vitedu.checks.observation import CONSTRUCTION, FRESHNESS, Observation, Observations
-from vitedu.checks.replay import ReplayCache
-from vitedu.checks.report import Report
-from vitedu.checks.settings import neutral_settings
+from vitedu.checks.observing.answers import AnswerInfo, Call, LocalAnswer, Source
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.limits import SECONDS, time_budget
+from vitedu.checks.observing.observation import CONSTRUCTION, FRESHNESS, Observation, Observations
+from vitedu.checks.observing.settings import neutral_settings
+from vitedu.checks.writing.checker import Checker
 from vitedu.words import WordsError
 
 
@@ -38,7 +38,7 @@ def judge_answer(checker, answer: Any, seed: int, cache: ReplayCache | None = No
     """Judge an answer in this process. Never raises because of what the answer is or does.
 
     Args:
-        checker: a ``Checker`` or ``vitedu.checks.values.ValueChecker``.
+        checker: a ``Checker`` or ``ValueChecker``.
         answer: any object.
         seed: of the inputs; the same seed repeats the same check.
         cache: one for all answers that the caller judges with this seed.

@@ -8,17 +8,17 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from vitedu.checks import checker as checkers
-from vitedu.checks import mistake_files as files
-from vitedu.checks.checker import Checker
-from vitedu.checks.diagnose import PART_OF_STAGE
-from vitedu.checks.mistake_files import words_path
-from vitedu.checks.mistakes import Mistake, apply_edits, bare_source, run_source
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.diagnose import PART_OF_STAGE
+from vitedu.checks.explaining.values import ValueChecker
+from vitedu.checks.writing import checker as checkers
+from vitedu.checks.writing import mistake_files as files
+from vitedu.checks.writing.checker import Checker
+from vitedu.checks.writing.mistake_files import words_path
+from vitedu.checks.writing.mistakes import Mistake, apply_edits, bare_source, run_source
 from vitedu.exercises import EXERCISES, FILE, Exercise
 from vitedu.words import WordsError, format_problems, place
 
-CHECKS = Path(checkers.__file__).parent
+CHECKS = Path(checkers.__file__).parents[1]
 PARTS = {*PART_OF_STAGE.values(), "values", "returns", "errors"}  # that need no case of their own
 
 
@@ -65,7 +65,7 @@ def _check_exercise(exercise: Exercise) -> Iterator[str]:
     else:
         one, name = getattr(module, "CHECKER", None), "CHECKER"
     if not isinstance(one, ValueChecker if exercise.kind == "value" else Checker):
-        yield f"{place(path)}: defines no {name}; write one (vitedu/checks/kit.py shows how)."
+        yield f"{place(path)}: defines no {name}; write one (checks/writing/kit.py shows how)."
         return
     try:
         bank = checkers.read_bank(exercise, module)

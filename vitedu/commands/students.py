@@ -107,8 +107,8 @@ def list_exercises(args) -> None:
 
 def list_parts(exercise: str) -> Iterator[tuple[str, float, str, str]]:
     """Yield (idea or polish, points, name, what passing it shows) for the parts of a check."""
-    from vitedu.checks import findings
-    from vitedu.checks.checker import Checker, find_checker
+    from vitedu.checks.judging import findings
+    from vitedu.checks.writing.checker import Checker, find_checker
 
     checker = find_checker(exercise)
     if not isinstance(checker, Checker):

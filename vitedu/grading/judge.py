@@ -21,15 +21,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from vitedu import exercises
-from vitedu.checks.answers import LocalAnswer, PlainValue
-from vitedu.checks.case import Case
-from vitedu.checks.checker import MOST_POLISH, Checker, find_lenient_checker
 from vitedu.checks.engine import judge_observations, observe_answer
-from vitedu.checks.errors import RaisedError
-from vitedu.checks.limits import MAX_OUTPUT
-from vitedu.checks.observation import Observation
-from vitedu.checks.report import Report
-from vitedu.checks.settings import neutral_settings
+from vitedu.checks.explaining.report import Report
+from vitedu.checks.observing.answers import LocalAnswer, PlainValue
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.errors import RaisedError
+from vitedu.checks.observing.limits import MAX_OUTPUT
+from vitedu.checks.observing.observation import Observation
+from vitedu.checks.observing.settings import neutral_settings
+from vitedu.checks.writing.checker import MOST_POLISH, Checker, find_lenient_checker
 from vitedu.grading.box.conversation import Worker, WorkerTrouble
 from vitedu.grading.box.isolation import Box
 from vitedu.grading.box.names import CLOSED_MODULES

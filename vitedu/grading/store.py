@@ -23,7 +23,7 @@ SAFE_NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{12}")
 FOLDERS = ("submissions", "feedback", "gradescope")
 SECRET = "secret.json"  # decides the sizes of this class's inputs; students may not see it
 TABLES = "tables.json"  # what the tables hold: exercises, and the name of Canvas's column
-SPLIT = 2**24  # equals vitedu.checks.inputs.SPLIT, whose import would load torch
+SPLIT = 2**24  # equals vitedu.checks.writing.inputs.SPLIT, whose import would load torch
 
 
 def safe_name(student: str) -> str:

@@ -1,7 +1,7 @@
 """The figure of what each mistake costs (notebooks 01 to 03).
 
 Role: measured rows in, a matplotlib figure out. Not here: the measurement
-(``vitedu.checks.costs``).
+(``vitedu.checks.explaining.costs``).
 """
 
 import itertools
@@ -30,7 +30,7 @@ def show_mistake_costs(
     Each mistake has a letter, in an order that gives nothing away.
 
     Args:
-        costs: at most 26 rows of ``vitedu.checks.costs.mistake_costs``, the cheapest first.
+        costs: at most 26 rows of ``mistake_costs``, the cheapest first.
         ranked: whether to draw the bars; else the names alone stand there, to be ranked.
         order: a student's ranking, letters from the cheapest to the dearest, such as ``"BCA"``. Its
             places stand beside the bars, and above them how many pairs are in the right order.

@@ -1,6 +1,6 @@
 """2.7 attention_macs: what it costs."""
 
-from vitedu.checks.kit import Checker, also, shaped
+from vitedu.checks.writing.kit import Checker, also, shaped
 
 ALL_SIX = "four projections and two products between tokens"
 LARGE = "num_tokens = 49 * side**2 + 1; embed_dim = 64 * heads + rest"

@@ -2,9 +2,9 @@
 
 import torch
 
-from vitedu.checks.case import Case
-from vitedu.checks.drawing import INK, RIGHT, WRONG, Drawing, box, line, svg, words
-from vitedu.checks.observation import Observation
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.observation import Observation
+from vitedu.checks.writing.drawing import INK, RIGHT, WRONG, Drawing, box, line, svg, words
 
 
 def draw_sums(case: Case, seen: Observation, ids: list[str]) -> Drawing | None:

@@ -1,6 +1,6 @@
 """2.4 merge_heads: the slices side by side again."""
 
-from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import EXACT, USUAL, Checker, also, shaped
 
 CHECKER = Checker(
     cases=shaped(

@@ -3,9 +3,9 @@
 import torch
 
 from vitedu.attention import MultiHeadAttention as Reference
-from vitedu.checks import families
 from vitedu.checks.attention import drawing
-from vitedu.checks.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing import families
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 INIT = "embed_dim = nh*hd; num_heads = nh"
 

@@ -4,9 +4,17 @@ from functools import partial
 
 import torch
 
-from vitedu.checks import evidence, families
 from vitedu.checks.attention import drawing
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Case, Checker, Observation, also, shaped
+from vitedu.checks.writing import evidence, families
+from vitedu.checks.writing.kit import (
+    FLOAT64,
+    ON_ACCELERATOR,
+    Case,
+    Checker,
+    Observation,
+    also,
+    shaped,
+)
 
 
 def sums_along_dim(case: Case, seen: Observation) -> str:

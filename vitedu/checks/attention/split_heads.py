@@ -1,6 +1,6 @@
 """2.3 split_heads: a slice of columns for each head."""
 
-from vitedu.checks.kit import EXACT, USUAL, Checker, also, refused, shaped
+from vitedu.checks.writing.kit import EXACT, USUAL, Checker, also, refused, shaped
 
 CHECKER = Checker(
     cases=shaped(

@@ -1,6 +1,6 @@
 """Checkers of the values that notebook 02 asks for."""
 
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
 
 CHECKERS = {
     # 60 is a fair rounding; without the class token it is 1 % less

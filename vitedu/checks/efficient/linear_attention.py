@@ -3,7 +3,7 @@
 import torch
 
 from vitedu.checks.efficient.linear_attention_driver import growth
-from vitedu.checks.kit import FUSED_NAMES, USUAL, Checker, Options, also, shaped
+from vitedu.checks.writing.kit import FUSED_NAMES, USUAL, Checker, Options, also, shaped
 
 COST: Options = {
     "part": "cost",

@@ -7,9 +7,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import call_answer, driver
-from vitedu.checks.observation import Observation, store_outputs
+from vitedu.checks.observing.case import Case, build_args
+from vitedu.checks.observing.drivers import call_answer, driver
+from vitedu.checks.observing.observation import Observation, store_outputs
 
 
 class _WorkCounter(TorchDispatchMode):

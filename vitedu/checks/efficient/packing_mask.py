@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import Checker, also, shaped
+from vitedu.checks.writing.kit import Checker, also, shaped
 
 
 def gaps(lengths):

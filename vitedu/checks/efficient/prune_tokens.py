@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import EXACT, USUAL, Checker, also, shaped
 
 SOME = {"cls_attention": torch.relu}
 ALIKE = {"cls_attention": lambda x: 0.1 + 1e-5 * x}

@@ -1,7 +1,7 @@
 """8.6 relative_position_index: one number for each offset."""
 
 from vitedu.checks.efficient.relative_position_index_driver import whole_numbers
-from vitedu.checks.kit import Checker, also, shaped
+from vitedu.checks.writing.kit import Checker, also, shaped
 
 CHECKER = Checker(
     cases=shaped(

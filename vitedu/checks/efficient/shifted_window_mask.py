@@ -1,6 +1,6 @@
 """8.4 shifted_window_mask: keep strangers apart."""
 
-from vitedu.checks.kit import Checker, also, shaped
+from vitedu.checks.writing.kit import Checker, also, shaped
 
 CHECKER = Checker(
     cases=shaped(

@@ -1,6 +1,6 @@
 """Checkers of the values that notebook 08 asks for."""
 
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
 
 CHECKERS = {
     "tokens_reached": ValueChecker(

@@ -1,6 +1,6 @@
 """8.1 window_partition: cut a grid into windows."""
 
-from vitedu.checks.kit import EXACT, USUAL, Checker, Options, also, shaped
+from vitedu.checks.writing.kit import EXACT, USUAL, Checker, Options, also, shaped
 
 GRIDS = (
     also("other sizes", "a square grid", b="a"),

@@ -1,6 +1,6 @@
 """3.6 count_parameters: where the parameters are."""
 
-from vitedu.checks.kit import Case, Checker, Config, Generator, distinct, draw
+from vitedu.checks.writing.kit import Case, Checker, Config, Generator, distinct, draw
 from vitedu.vit import PRESETS, ViTConfig
 
 

@@ -2,9 +2,9 @@
 
 from itertools import pairwise
 
-from vitedu.checks.case import Case
-from vitedu.checks.drawing import RIGHT, WRONG, Drawing, box, line, svg, words
-from vitedu.checks.observation import Observation
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.observation import Observation
+from vitedu.checks.writing.drawing import RIGHT, WRONG, Drawing, box, line, svg, words
 
 STEPS = {"first": ("norm1", "attn"), "second": ("norm2", "mlp")}  # each with a residual path
 

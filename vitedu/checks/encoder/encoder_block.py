@@ -3,7 +3,16 @@
 import torch
 
 from vitedu.checks.encoder import drawing
-from vitedu.checks.kit import Case, Checker, distinct, draw, normal, plural, random_state, usual
+from vitedu.checks.writing.kit import (
+    Case,
+    Checker,
+    distinct,
+    draw,
+    normal,
+    plural,
+    random_state,
+    usual,
+)
 from vitedu.encoder import EncoderBlock
 
 

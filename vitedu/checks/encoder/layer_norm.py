@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import BATCH_OF_ONE, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.writing.kit import BATCH_OF_ONE, ON_ACCELERATOR, Checker, also, shaped
 
 PARAMETERS = "; weight: D; bias: D"
 START = {"weight": torch.ones_like, "bias": torch.zeros_like}

@@ -1,6 +1,6 @@
 """3.3 Mlp: two layers and a bend between them."""
 
-from vitedu.checks.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 from vitedu.encoder import Mlp
 
 CHECKER = Checker(

@@ -1,6 +1,6 @@
 """Checkers of the values that notebook 03 asks for."""
 
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
 
 
 def eight_rows(value) -> bool:

@@ -2,8 +2,8 @@
 
 import torch
 
-from vitedu.checks import inputs
-from vitedu.checks.kit import Case, Checker, Config, distinct, draw, normal, plural, usual
+from vitedu.checks.writing import inputs
+from vitedu.checks.writing.kit import Case, Checker, Config, distinct, draw, normal, plural, usual
 from vitedu.vit import VisionTransformer, ViTConfig
 
 

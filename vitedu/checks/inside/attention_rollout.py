@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Generator, distinct, normal, plural, usual
+from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:

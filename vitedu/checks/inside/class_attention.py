@@ -1,6 +1,6 @@
 """5.1 class_attention: where the class token looks."""
 
-from vitedu.checks.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 CHECKER = Checker(
     cases=shaped(

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.writing.kit import ON_ACCELERATOR, Checker, also, shaped
 
 FEW = "predictions: n < K-1; labels: n < K-1; num_classes = K"  # the last class does not occur
 MISSED = {"predictions": torch.zeros_like, "labels": torch.ones_like}

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Generator, Observation, distinct, draw, normal
+from vitedu.checks.writing.kit import Case, Checker, Generator, Observation, distinct, draw, normal
 
 IMAGES = 60  # so that no two mistakes score alike by chance
 

@@ -2,7 +2,7 @@
 
 import math
 
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
 
 PLACES = [(i, j) for i in range(8) for j in range(8)]
 

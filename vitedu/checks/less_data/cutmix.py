@@ -2,8 +2,8 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, plural
 from vitedu.checks.less_data import pairs
+from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, draw, plural
 
 
 def cases(g: Generator) -> list[Case]:

@@ -4,10 +4,11 @@ import math
 
 import torch
 
-from vitedu.checks import arguments, compare
-from vitedu.checks.kit import Case, Checker, Generator, Observation, distinct, draw, normal
+from vitedu.checks.judging import compare
+from vitedu.checks.observing import arguments
 from vitedu.checks.training.random_draws_driver import GRADIENT_FLOW, dropping, repeated_draws
 from vitedu.checks.training.random_draws_reader import CHANCE
+from vitedu.checks.writing.kit import Case, Checker, Generator, Observation, distinct, draw, normal
 
 WHOLE_SAMPLES = "every sample is 0 as a whole, or divided by 1 - drop_prob"
 FREQUENCY = "a sample is dropped with probability drop_prob"

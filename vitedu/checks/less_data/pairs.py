@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.inputs import normal
+from vitedu.checks.writing.inputs import normal
 
 
 def draw_labelled_pairs(

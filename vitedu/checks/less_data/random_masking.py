@@ -4,7 +4,16 @@ from functools import partial
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, normal, plural, usual
+from vitedu.checks.writing.kit import (
+    Case,
+    Checker,
+    Generator,
+    distinct,
+    draw,
+    normal,
+    plural,
+    usual,
+)
 
 
 def cases(g: Generator) -> list[Case]:

@@ -2,7 +2,7 @@
 
 import math
 
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
 
 LOG_64 = math.log(64)
 

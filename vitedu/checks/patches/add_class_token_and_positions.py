@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 ZEROS = dict.fromkeys(("cls_token", "pos_embed"), torch.zeros_like)
 

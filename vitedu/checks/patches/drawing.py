@@ -1,8 +1,8 @@
 """Pictures of notebook 01: which patch stands where."""
 
-from vitedu.checks.case import Case
-from vitedu.checks.drawing import PALE, RIGHT, WRONG, Drawing, box, svg, words
-from vitedu.checks.observation import Observation
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.observation import Observation
+from vitedu.checks.writing.drawing import PALE, RIGHT, WRONG, Drawing, box, svg, words
 
 
 def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | None:

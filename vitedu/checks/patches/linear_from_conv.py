@@ -3,8 +3,8 @@
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.kit import Case, Checker, Generator, draw, normal, usual
 from vitedu.checks.patches.linear_from_conv_driver import Conv, layer_from_layer
+from vitedu.checks.writing.kit import Case, Checker, Generator, draw, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:

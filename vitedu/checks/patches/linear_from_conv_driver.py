@@ -6,10 +6,10 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 from torch import nn
 
-from vitedu.checks.arguments import ModuleRecipe, recipe
-from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import call_answer, driver, find_modified_args
-from vitedu.checks.observation import Observation, store_output, type_name
+from vitedu.checks.observing.arguments import ModuleRecipe, recipe
+from vitedu.checks.observing.case import Case, build_args
+from vitedu.checks.observing.drivers import call_answer, driver, find_modified_args
+from vitedu.checks.observing.observation import Observation, store_output, type_name
 
 
 @recipe

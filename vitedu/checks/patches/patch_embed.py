@@ -1,6 +1,6 @@
 """1.2 PatchEmbed: the step from patches to tokens, as a layer."""
 
-from vitedu.checks.kit import USUAL, Checker, also, refused, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, refused, shaped
 from vitedu.patches import PatchEmbed
 
 CHECKER = Checker(

@@ -1,7 +1,7 @@
 """1.1 patchify: cut an image into patches."""
 
-from vitedu.checks.kit import EXACT, USUAL, Checker, also, refused, shaped
 from vitedu.checks.patches import drawing
+from vitedu.checks.writing.kit import EXACT, USUAL, Checker, also, refused, shaped
 
 CHECKER = Checker(
     cases=shaped(

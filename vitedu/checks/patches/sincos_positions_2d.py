@@ -1,7 +1,7 @@
 """1.8 sincos_positions_2d: rows and columns."""
 
 from vitedu import patches as reference
-from vitedu.checks.kit import Case, Checker, Generator, distinct, draw
+from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, draw
 
 
 def cases(g: Generator) -> list[Case]:

@@ -1,7 +1,7 @@
 """1.5 unpatchify: put it back together."""
 
-from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
 from vitedu.checks.patches import drawing
+from vitedu.checks.writing.kit import EXACT, USUAL, Checker, also, shaped
 
 CHECKER = Checker(
     cases=shaped(

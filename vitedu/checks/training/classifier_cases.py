@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.inputs import normal
+from vitedu.checks.writing.inputs import normal
 
 
 def classifier_state(

@@ -2,7 +2,16 @@
 
 import torch
 
-from vitedu.checks.kit import ON_ACCELERATOR, Case, Checker, Generator, Options, also, draw, shaped
+from vitedu.checks.writing.kit import (
+    ON_ACCELERATOR,
+    Case,
+    Checker,
+    Generator,
+    Options,
+    also,
+    draw,
+    shaped,
+)
 
 PLAIN = "logits: B K; labels: B < K"
 SMOOTHING, STRONGER = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"

@@ -1,6 +1,6 @@
 """Pictures of notebook 04: two curves."""
 
-from vitedu.checks.drawing import RIGHT, WRONG, Drawing, line, svg, words
+from vitedu.checks.writing.drawing import RIGHT, WRONG, Drawing, line, svg, words
 
 
 def draw_curves(yours: list[float], expected: list[float], title: str) -> Drawing | None:

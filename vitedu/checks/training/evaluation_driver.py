@@ -8,15 +8,15 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import (
+from vitedu.checks.observing.case import Case, build_args
+from vitedu.checks.observing.drivers import (
     call_answer,
     describe_changes,
     driver,
     find_modified_args,
     module_state,
 )
-from vitedu.checks.observation import SIDE_EFFECTS, Observation, store_outputs
+from vitedu.checks.observing.observation import SIDE_EFFECTS, Observation, store_outputs
 
 
 class Gate(nn.Module):

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from vitedu.checks.arguments import ModuleRecipe, recipe
-from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import call_answer, driver, find_modified_args
-from vitedu.checks.observation import Observation, type_name
+from vitedu.checks.observing.arguments import ModuleRecipe, recipe
+from vitedu.checks.observing.case import Case, build_args
+from vitedu.checks.observing.drivers import call_answer, driver, find_modified_args
+from vitedu.checks.observing.observation import Observation, type_name
 
 MEMBERSHIP = "every parameter of the model in exactly one group"
 Rows = list[tuple[str, list[torch.Tensor]]]  # (value of an option, parameters) of each group

@@ -2,9 +2,9 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, CpuGenerator, Generator, distinct, draw
 from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
 from vitedu.checks.training.random_draws_driver import random_images, repeated_draws
+from vitedu.checks.writing.kit import Case, Checker, CpuGenerator, Generator, distinct, draw
 
 
 def cases(g: Generator) -> list[Case]:

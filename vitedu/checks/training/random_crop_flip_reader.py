@@ -11,9 +11,9 @@ import math
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.case import Case
-from vitedu.checks.compare import reader
-from vitedu.checks.observation import Observation
+from vitedu.checks.judging.compare import reader
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.observation import Observation
 from vitedu.checks.training.random_draws_reader import CHANCE, chi_square_tail
 
 # what the border of the padded image holds, in words -> torch's name; the right one comes first

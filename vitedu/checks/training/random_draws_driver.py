@@ -5,10 +5,10 @@ Imports the standard library and torch only, for the grader's worker.
 
 import torch
 
-from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import call_answer, driver, find_modified_args
-from vitedu.checks.observation import Observation, store_output
-from vitedu.checks.settings import seed_everything
+from vitedu.checks.observing.case import Case, build_args
+from vitedu.checks.observing.drivers import call_answer, driver, find_modified_args
+from vitedu.checks.observing.observation import Observation, store_output
+from vitedu.checks.observing.settings import seed_everything
 
 GRADIENT_FLOW = "gradients pass where a sample stays"
 

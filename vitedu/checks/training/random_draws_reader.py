@@ -7,9 +7,9 @@ import math
 
 import torch
 
-from vitedu.checks.case import Case
-from vitedu.checks.compare import reader
-from vitedu.checks.observation import Observation
+from vitedu.checks.judging.compare import reader
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.observation import Observation
 
 CHANCE = 1e-12  # the probability with which one statistical test may fail a right answer
 

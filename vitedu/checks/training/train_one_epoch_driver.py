@@ -9,9 +9,9 @@ from collections import defaultdict
 import torch
 from torch import nn
 
-from vitedu.checks.case import Case
-from vitedu.checks.drivers import call_answer, describe_changes, driver, module_state
-from vitedu.checks.observation import SIDE_EFFECTS, Observation
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.drivers import call_answer, describe_changes, driver, module_state
+from vitedu.checks.observing.observation import SIDE_EFFECTS, Observation
 from vitedu.checks.training.evaluation_driver import CallLog, batches_of, classifier_of, store_means
 
 

@@ -1,6 +1,6 @@
 """Checkers of the values that notebook 04 asks for."""
 
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
 
 CHECKERS = {
     "smoothing_floor": ValueChecker(rtol=2e-3, proves="the entropy of the smoothed target"),

@@ -1,9 +1,9 @@
 """4.4 warmup_cosine: the learning rate of every step."""
 
 from vitedu import training
-from vitedu.checks.kit import Case, Checker, Generator, Observation, draw
 from vitedu.checks.training import drawing
 from vitedu.checks.training.warmup_cosine_driver import schedule
+from vitedu.checks.writing.kit import Case, Checker, Generator, Observation, draw
 
 
 def cases(g: Generator) -> list[Case]:

@@ -5,9 +5,9 @@ Imports the standard library and torch only, for the grader's worker.
 
 import torch
 
-from vitedu.checks.case import Case
-from vitedu.checks.drivers import call_answer, driver
-from vitedu.checks.observation import Observation, store_output
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.drivers import call_answer, driver
+from vitedu.checks.observing.observation import Observation, store_output
 
 
 @driver

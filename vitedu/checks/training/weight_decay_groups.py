@@ -1,7 +1,7 @@
 """4.6 weight_decay_groups: what to shrink and what not."""
 
-from vitedu.checks.kit import Case, Checker, Generator, draw
 from vitedu.checks.training.parameter_groups_driver import Network, groups
+from vitedu.checks.writing.kit import Case, Checker, Generator, draw
 
 
 def cases(g: Generator) -> list[Case]:

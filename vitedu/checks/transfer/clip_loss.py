@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 FEATURES = "image_features: B D; text_features: B D; temperature = "
 

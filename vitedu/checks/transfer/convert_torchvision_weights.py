@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from vitedu import transfer as reference
-from vitedu.checks.kit import Case, Checker, Generator, distinct, normal, plural
 from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renaming
+from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, normal, plural
 
 
 def cases(g: Generator) -> list[Case]:

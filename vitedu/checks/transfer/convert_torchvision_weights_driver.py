@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.arguments import recipe
-from vitedu.checks.case import Case, Recipe, build_args
-from vitedu.checks.drivers import call_answer, driver, find_modified_args
-from vitedu.checks.observation import Observation, store_output, type_name
+from vitedu.checks.observing.arguments import recipe
+from vitedu.checks.observing.case import Case, Recipe, build_args
+from vitedu.checks.observing.drivers import call_answer, driver, find_modified_args
+from vitedu.checks.observing.observation import Observation, store_output, type_name
 
 
 @recipe

@@ -1,7 +1,7 @@
 """9.1 interpolate_positions: positions for another image size."""
 
 from vitedu import transfer as reference
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
 
 def enlarges_only(pos_embed, new_grid_size, num_prefix_tokens=1):

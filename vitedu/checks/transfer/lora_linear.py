@@ -4,8 +4,8 @@ from functools import partial
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Generator, Layer, distinct, normal, usual
 from vitedu.checks.transfer.lora_linear_driver import merging
+from vitedu.checks.writing.kit import Case, Checker, Generator, Layer, distinct, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:

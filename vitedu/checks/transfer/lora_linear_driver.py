@@ -6,9 +6,9 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 from torch import nn
 
-from vitedu.checks.case import Case
-from vitedu.checks.drivers import call_answer, construct, driver
-from vitedu.checks.observation import Observation, store_output, type_name
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.drivers import call_answer, construct, driver
+from vitedu.checks.observing.observation import Observation, store_output, type_name
 
 
 @driver

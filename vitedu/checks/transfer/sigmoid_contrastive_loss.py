@@ -2,8 +2,8 @@
 
 import torch
 
-from vitedu.checks.kit import USUAL, Checker, Options, also, shaped
 from vitedu.checks.transfer.clip_loss import TWINS, UNIT, VALUES
+from vitedu.checks.writing.kit import USUAL, Checker, Options, also, shaped
 
 PAIRS = "image_features: B D; text_features: B D; scale = {}; bias = {}"
 # no cosine below 0: no loss at SigLIP's start is so large that a small number in the log shows in

@@ -2,7 +2,7 @@
 
 import math
 
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
 
 
 def one_pair(answer) -> bool:

@@ -2,8 +2,8 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Generator, distinct, draw, normal, usual
 from vitedu.checks.vit_and_cnn.effective_receptive_field_driver import FeatureMap
+from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, draw, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:

@@ -6,7 +6,7 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 from torch import nn
 
-from vitedu.checks.arguments import ModuleRecipe, recipe
+from vitedu.checks.observing.arguments import ModuleRecipe, recipe
 
 
 @recipe

@@ -1,6 +1,6 @@
 """6.7 linear_cka: do two layers say the same?."""
 
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
 ZEROS = dict.fromkeys("xy", lambda z: z.clamp(min=0))  # as behind a ReLU
 FAR = dict.fromkeys("xy", lambda z: z + 1e3)

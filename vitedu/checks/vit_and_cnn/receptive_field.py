@@ -1,6 +1,6 @@
 """6.1 receptive_field: what a cell may depend on."""
 
-from vitedu.checks.kit import Case, Checker, Generator, draw
+from vitedu.checks.writing.kit import Case, Checker, Generator, draw
 
 
 def cases(g: Generator) -> list[Case]:

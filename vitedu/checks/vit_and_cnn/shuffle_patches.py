@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Generator, distinct, normal, usual
+from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:

@@ -1,6 +1,6 @@
 """Checkers of the values that notebook 06 asks for."""
 
-from vitedu.checks.values import ValueChecker
+from vitedu.checks.explaining.values import ValueChecker
 
 
 def counts_values(value) -> bool:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import nbformat
 
-from vitedu.checks.checker import find_checker
-from vitedu.checks.mistakes import Mistake, apply_edits, bare_source
+from vitedu.checks.writing.checker import find_checker
+from vitedu.checks.writing.mistakes import Mistake, apply_edits, bare_source
 from vitedu.course.notebooks import exercise_cells, read, solve_notebook
 from vitedu.course.workspace import find_sources
 from vitedu.exercises import in_notebook

@@ -20,9 +20,11 @@ from vitedu.grading.intake.statements import split_import
 BASE_FILES = [
     f"{name}.py"
     for name in (
-        "checks/__init__ checks/accelerator checks/answers checks/arguments checks/case "
-        "checks/drivers checks/errors checks/limits checks/observation checks/observe "
-        "checks/operations checks/second_call checks/settings grading/__init__ "
+        "checks/__init__ checks/observing/__init__ checks/observing/accelerator "
+        "checks/observing/answers checks/observing/arguments checks/observing/case "
+        "checks/observing/drivers checks/observing/errors checks/observing/limits "
+        "checks/observing/observation checks/observing/observe checks/observing/operations "
+        "checks/observing/second_call checks/observing/settings grading/__init__ "
         "grading/box/__init__ grading/box/module_state grading/box/names "
         "grading/box/visible_modules grading/box/worker grading/transport/__init__ "
         "grading/transport/messages grading/transport/wire"
@@ -76,7 +78,7 @@ def earlier_exercises(exercise_id: str) -> list[exercises.Exercise]:
 
     Those that alone would solve the exercise are left out (``Checker.hides``).
     """
-    from vitedu.checks.checker import find_checker
+    from vitedu.checks.writing.checker import find_checker
 
     hidden: frozenset[str] = getattr(find_checker(exercise_id), "hides", frozenset())
     order = [exercise.id for exercise in exercises.EXERCISES]

@@ -39,14 +39,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from vitedu.checks import drivers
-from vitedu.checks.answers import MIN_SECONDS, LocalAnswer
-from vitedu.checks.case import Case
-from vitedu.checks.errors import describe_error
-from vitedu.checks.limits import TimeUp, capture_output, time_limit
-from vitedu.checks.observe import observe
-from vitedu.checks.second_call import second_call_cases
-from vitedu.checks.settings import neutral_settings
+from vitedu.checks.observing import drivers
+from vitedu.checks.observing.answers import MIN_SECONDS, LocalAnswer
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.errors import describe_error
+from vitedu.checks.observing.limits import TimeUp, capture_output, time_limit
+from vitedu.checks.observing.observe import observe
+from vitedu.checks.observing.second_call import second_call_cases
+from vitedu.checks.observing.settings import neutral_settings
 from vitedu.grading.box.module_state import ModuleState
 from vitedu.grading.box.names import CLOSED_MODULES, Program, Statement, is_attempt
 from vitedu.grading.box.visible_modules import install

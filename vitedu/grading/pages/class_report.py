@@ -269,7 +269,7 @@ def _shares(counts: Counter, keys: Iterable[str], whole: int) -> list[dict[str, 
 
 def explain_mistake(exercise: str, mistake: str) -> tuple[str, str, str]:
     """Look up a mistake in the bank of its exercise: name, why it matters, what to try."""
-    from vitedu.checks.checker import find_checker
+    from vitedu.checks.writing.checker import find_checker
 
     checker = find_checker(exercise)
     known = checker.mistakes() if hasattr(checker, "mistakes") else checker.bank
@@ -281,6 +281,6 @@ def explain_mistake(exercise: str, mistake: str) -> tuple[str, str, str]:
 
 def name_idea(exercise: str, part: str) -> str:
     """Look up what a part of an exercise's checker shows; "" if it has no words."""
-    from vitedu.checks.checker import find_checker
+    from vitedu.checks.writing.checker import find_checker
 
     return getattr(find_checker(exercise), "idea", {}).get(part, "")

@@ -16,11 +16,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import torch
 
-from vitedu.checks.answers import PlainValue
-from vitedu.checks.arguments import RECIPES
-from vitedu.checks.case import KEEPS_PARAMETERS, Case
-from vitedu.checks.errors import RaisedError
-from vitedu.checks.observation import Observation
+from vitedu.checks.observing.answers import PlainValue
+from vitedu.checks.observing.arguments import RECIPES
+from vitedu.checks.observing.case import KEEPS_PARAMETERS, Case
+from vitedu.checks.observing.errors import RaisedError
+from vitedu.checks.observing.observation import Observation
 from vitedu.grading.transport.wire import MAX_ARRAY, MAX_DIGITS, NAME_OF, WireError, clean
 
 # The fields of a case that a worker gets. What decides stays here: the part, the expected error,

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vitedu.checks.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
-from vitedu.checks.case import Case, size_of
-from vitedu.checks.observation import Observation
+from vitedu.checks.observing.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
+from vitedu.checks.observing.case import Case, size_of
+from vitedu.checks.observing.observation import Observation
 from vitedu.exercises import find
 from vitedu.grading.box.conversation import Worker
 from vitedu.grading.box.limits import Limits

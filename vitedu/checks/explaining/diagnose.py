@@ -1,0 +1,231 @@
+"""Diagnose: name the mistakes that reproduce what an answer did.
+
+Role: ``diagnose``. It asks ``replay`` for mistakes of the bank. A diagnosis about numbers must
+reproduce every wrong result. Where none does, a further call may show more (``second_call``), and
+``contrast`` says where the answer is right.
+"""
+
+from dataclasses import dataclass, replace
+
+from vitedu.checks.explaining.replay import ReplayCache, explained_differences, find_mistakes
+from vitedu.checks.judging.findings import is_polish
+from vitedu.checks.judging.judge import UNWANTED_GRADIENT, Problem, Stage
+from vitedu.checks.observing.case import Case, has_float64_inputs
+from vitedu.checks.observing.errors import DeviceMismatch
+from vitedu.checks.observing.observation import (
+    FRESHNESS,
+    INDEPENDENCE,
+    REPEATABILITY,
+    SIDE_EFFECTS,
+    STABILITY,
+    Observation,
+    Observations,
+)
+from vitedu.checks.observing.settings import SEED_CHANGE
+from vitedu.checks.writing.checker import Checker
+from vitedu.checks.writing.mistake_files import family
+from vitedu.checks.writing.mistakes import Mistake
+
+# stages whose problems do not show in the numbers -> the ``part`` of the mistakes that cause them
+PART_OF_STAGE = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}
+Problems = dict[str, Problem]  # by part
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A recognised mistake, in the words of a report."""
+
+    id: str
+    name: str
+    expected: str
+    got: str
+    why: str
+    next_step: str
+    parts: tuple[str, ...]  # the parts whose problems it explains
+
+
+def diagnose(
+    checker: Checker,
+    cases: list[Case],
+    problems: Problems,
+    got: Observations,
+    want: Observations,
+    cache: ReplayCache,
+) -> list[Diagnosis]:
+    """Name the mistakes that cause the problems, given the first problem of each failed part.
+
+    Returns:
+        The diagnoses; an empty list if nothing fits or the answer ran out of time.
+    """
+    mistakes = checker.mistakes()
+    if not mistakes or any(seen.error_kind == "TimeUp" for seen in got.values()):
+        return []
+    usual = [case for case in cases if case.is_usual]
+    numeric = {
+        part: p
+        for part, p in problems.items()
+        if p.case in usual and p.stage not in (*PART_OF_STAGE, Stage.SECOND_CALL)
+    }
+    diagnoses: list[Diagnosis] = []
+    if numeric:
+        diagnoses = _name_numbers(checker, usual, numeric, got, want, cache)
+        problem = next(iter(numeric.values()))
+        if not diagnoses and problem.stage is Stage.VALUES:
+            diagnoses = _name_further_calls(cases, numeric, got, want)
+    crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
+    for part, problem in problems.items():
+        if crashed and problem.case not in usual:
+            continue  # the answer crashes on ordinary calls; these calls fail for the same reason
+        if problem.stage is Stage.DEVICE and "again" in problems:
+            continue  # what an earlier call left behind is on another device, too
+        seen = got[problem.case.name]
+        if new := _name_fact(checker, mistakes, diagnoses, part, problem, seen, cases[0], cache):
+            diagnoses = _add_diagnosis(diagnoses, new)
+    return diagnoses
+
+
+def _name_fact(
+    checker: Checker, mistakes, diagnoses, part: str, problem: Problem, seen, first: Case, cache
+) -> Diagnosis | None:
+    """Name the mistake that is recognised from a fact, in a part that no number explains."""
+    if problem.stage is Stage.GRADIENTS and seen.detached and diagnoses:
+        named = next((m for m in mistakes if m.id == diagnoses[0].id), None)
+        if named and _is_cut_off(checker, named, first, cache):
+            return replace(diagnoses[0], parts=(part,))
+    # the ``part`` of the mistakes that may cause it
+    home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
+    for mistake in mistakes:
+        if mistake.part == home and _explains(mistake.id, problem, seen):
+            return _diagnosis(mistake, problem, seen, (part,))
+    return None
+
+
+def _name_numbers(
+    checker: Checker, usual: list[Case], numeric: Problems, got, want, cache: ReplayCache
+) -> list[Diagnosis]:
+    """Name the mistakes of the bank that give the answer's results, as far as they are wrong."""
+    for cases, problems in _list_views(checker, usual, numeric, got):
+        if matches := find_mistakes(checker, cases, got, want, cache):
+            shares = _assign_parts(checker, matches, problems, got, want, cache)
+            return [
+                _diagnosis(mistake, problems[share[0]], got[problems[share[0]].case.name], share)
+                for mistake, share in zip(matches, shares, strict=True)
+            ]
+    return []
+
+
+def _list_views(
+    checker: Checker, usual: list[Case], numeric: Problems, got: Observations
+) -> list[tuple[list[Case], Problems]]:
+    """List which cases to look for mistakes in, and the problems that they explain: all first."""
+    views = [(usual, numeric)]
+    # an error in some calls hides no mistake of the others, where "values" are wrong too; so does
+    # the error of a float32 tensor of one's own that meets float64 inputs
+    works = "values" in numeric and got[numeric["values"].case.name].error is None
+    ran = [c for c in usual if not got[c.name].error or not (works or has_float64_inputs(c))]
+    of_these = {part: p for part, p in numeric.items() if p.case in ran}
+    if of_these and len(ran) < len(usual):
+        views.append((ran, of_these))
+    # a slip of polish hides no mistake either
+    main = {part: p for part, p in numeric.items() if not is_polish(checker, part, p.stage)}
+    if main and len(main) < len(numeric):
+        slips = numeric.keys() - main.keys()
+        views.append(([case for case in usual if case.part not in slips], main))
+    return views
+
+
+# fact that a further call writes down (second_call) -> (id, name, evidence, what to look at)
+_FACT_WORDS = {
+    REPEATABILITY: (
+        "random_result",
+        "the same input gives another result each time",
+        "two calls alike, two results",
+        "Look for what is drawn anew in every call: dropout, torch.rand, a layer with fresh "
+        "weights.",
+    ),
+    INDEPENDENCE: (
+        "depends_on_the_batch",
+        "the result of an item depends on the others in its batch",
+        "the first item by itself gives another result than in its batch",
+        "Look at what sums, averages or reshapes over axis 0.",
+    ),
+}
+
+
+def _name_further_calls(
+    cases: list[Case], numeric: Problems, got: Observations, want: Observations
+) -> list[Diagnosis]:
+    """Say what the further calls show: the first fact in which answer and reference differ."""
+    parts, problem = tuple(numeric), next(iter(numeric.values()))
+    for case in cases:
+        if case.driver != "second_call" or got[case.name].error is not None:
+            continue
+        facts, right = got[case.name].facts, want[case.name].facts
+        if facts.get(FRESHNESS) != right.get(FRESHNESS):
+            words = "the same call with other values gives the earlier result"
+            problem = replace(problem, got=words)
+            return [_diagnosis(family("cached_by_shape"), problem, got[case.name], parts)]
+        for fact, (id_, name, evidence, step) in _FACT_WORDS.items():
+            if fact in facts and facts[fact] != right.get(fact):
+                return [Diagnosis(id_, name, problem.expected, evidence, "", step, parts)]
+    return []
+
+
+def _assign_parts(
+    checker: Checker, mistakes: list[Mistake], numeric, got, want, cache: ReplayCache
+) -> list[tuple[str, ...]]:
+    """Assign the failed parts to the mistakes found together.
+
+    A mistake gets the parts that it reproduces alone. Parts that none reproduces alone go to all.
+    """
+    parts = tuple(numeric)
+    if len(mistakes) < 2:
+        return [parts] * len(mistakes)
+    shares = []
+    for mistake in mistakes:
+        wrong_cases = [problem.case for problem in numeric.values()]
+        alone = checker.combine([mistake])
+        names = {what[0] for what in explained_differences(alone, wrong_cases, got, want, cache)}
+        shares.append(tuple(part for part in parts if numeric[part].case.name in names))
+    rest = tuple(part for part in parts if not any(part in share for share in shares))
+    return [share + rest or parts for share in shares]
+
+
+def _is_cut_off(checker: Checker, mistake: Mistake, case: Case, cache: ReplayCache) -> bool:
+    """Tell whether the result of a mistake carries no gradient."""
+    made = mistake.build() if mistake.build else checker.combine([mistake])
+    return cache.observe(made, case).detached
+
+
+def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
+    """Add a diagnosis. If it was made before, add its parts to the earlier one."""
+    if new.id not in [diagnosis.id for diagnosis in diagnoses]:
+        return [*diagnoses, new]
+    return [replace(d, parts=d.parts + new.parts) if d.id == new.id else d for d in diagnoses]
+
+
+def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
+    """Tell whether a mistake that is recognised from facts causes a problem."""
+    mismatch = DeviceMismatch.NONE if seen.error is None else seen.error.device_mismatch
+    return {
+        "no_error": seen.error is None,
+        "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
+        "error_without_numbers": seen.error is not None and problem.case.raises in seen.error.kinds,
+        "modifies_input": problem.stage is Stage.UNCHANGED,
+        "cached_by_shape": seen.facts.get(FRESHNESS) == "the earlier result",
+        "buffer_overwritten": seen.facts.get(STABILITY) == "they changed",
+        "gradients_left_off": "gradients are switched off" in seen.facts.get(SIDE_EFFECTS, ""),
+        "dtype_left": "the default dtype is" in seen.facts.get(SIDE_EFFECTS, ""),
+        "seeded": SEED_CHANGE in seen.facts.get(SIDE_EFFECTS, ""),
+        "detached": seen.detached,
+        "not_detached": problem.stage is Stage.GRADIENTS and problem.got == UNWANTED_GRADIENT,
+        "own_device": problem.stage is Stage.DEVICE and mismatch is not DeviceMismatch.GENERATOR,
+        "generator_device": problem.stage is Stage.DEVICE and mismatch is DeviceMismatch.GENERATOR,
+    }.get(mistake_id, False)
+
+
+def _diagnosis(mistake: Mistake, problem: Problem, seen: Observation, parts) -> Diagnosis:
+    """Write a mistake with what the answer shows of it on the problem's case."""
+    evidence = mistake.evidence and mistake.evidence(problem.case, seen)
+    words = mistake.name, mistake.expected, evidence or problem.got, mistake.why, mistake.next_step
+    return Diagnosis(mistake.id, *words, parts)

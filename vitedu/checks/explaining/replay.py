@@ -1,0 +1,149 @@
+"""Replay mistakes: run them on the cases and find those that do what the answer did.
+
+Role: ``find_mistakes`` tries mistakes of a bank one by one, then in pairs. ``ReplayCache``
+remembers what each of them does.
+"""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+from vitedu.checks.judging.compare import is_close, is_same, is_same_error, run_reader
+from vitedu.checks.observing.case import Case, size_of
+from vitedu.checks.observing.observation import Observation, Observations, is_informative
+from vitedu.checks.observing.observe import observe
+from vitedu.checks.writing.checker import Checker
+from vitedu.checks.writing.mistakes import Mistake
+
+REPLAY_SECONDS = 2.0  # of computing, for one case on one mistake
+MAX_PAIRS = 150  # pairs of mistakes that are tried, because a student waits
+
+# parts whose mistakes are recognised from facts, without replay
+_PARTS_WITHOUT_REPLAY = ("errors", "gradients", "unchanged", "any device", "again")
+
+
+class ReplayCache:
+    """What the reference and the mistakes of a bank do on the cases of one draw.
+
+    They do the same on a case whatever answer they are compared with, so each runs once a case.
+    Whoever judges many answers on the same draw keeps one of these for all of them.
+    """
+
+    def __init__(self) -> None:
+        self._observations: dict[tuple[Any, str], Observation] = {}
+        self._cases: list[Case] = []
+
+    def cases(self, checker: Checker, seed: int) -> list[Case]:
+        """Make the cases of the draw, or recall them: every call gets arguments of its own."""
+        self._cases = self._cases or checker.draw(seed)
+        return self._cases
+
+    def observe(self, implementation: Any, case: Case, seconds: float | None = None) -> Observation:
+        """Run a case on the reference or on a mistake, or recall what it did."""
+        key = implementation, case.name
+        if key not in self._observations:
+            if case.part != "values" and not seconds:  # mistakes are compared without gradients
+                case = replace(case, gradients=(), extra=case.extra | {"learns": False})
+            seen = observe(implementation, case, seconds or REPLAY_SECONDS)
+            if seen.error_kind == "TimeUp":
+                return seen  # a busy machine: another time it may end
+            self._observations[key] = seen
+        return self._observations[key]
+
+
+def find_mistakes(
+    checker: Checker, cases: list[Case], got: Observations, want: Observations, cache: ReplayCache
+) -> list[Mistake]:
+    """Find the one or two known mistakes that together reproduce an answer on all cases, or none.
+
+    A single mistake is also accepted if it is the only one that reproduces all wrong results, and
+    at least two of these cannot agree by chance.
+    """
+    # Wrong cases come first, small ones before large: most candidates fail on the first case.
+    by_size = sorted(cases, key=size_of)
+    wrong = [case for case in by_size if not is_same(case, got[case.name], want[case.name])]
+    rest = [case for case in by_size if case not in wrong]
+    is_strong = sum(_is_distinctive(case, got[case.name]) for case in wrong) > 1
+
+    def reproduces(implementation: Any, on: list[Case]) -> bool:
+        return all(is_same(c, got[c.name], cache.observe(implementation, c)) for c in on)
+
+    singles = [m for m in checker.mistakes() if m.part not in _PARTS_WITHOUT_REPLAY]
+    candidates: list[Mistake] = []
+    for mistake in singles:
+        for variant in mistake.variants():
+            implementation = variant.build() if variant.build else checker.combine([variant])
+            if reproduces(implementation, wrong):
+                if reproduces(implementation, rest):
+                    return [mistake]
+                candidates += [mistake] if is_strong and mistake not in candidates else []
+    # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
+    if len(candidates) == 1:
+        return candidates
+    for one, other in _likely_pairs(checker, singles, wrong, got, want, cache):
+        together = checker.combine([one, other])
+        if together is not None and reproduces(together, wrong + rest):
+            return [one, other]
+    return []
+
+
+def _likely_pairs(
+    checker: Checker, mistakes: list[Mistake], wrong: list[Case], got, want, cache: ReplayCache
+) -> list[tuple[Mistake, Mistake]]:
+    """List pairs of mistakes, in each of their versions; those that explain most come first."""
+    variants = [variant for m in mistakes if m.build is None for variant in m.variants()]
+    samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
+    alone = [
+        (m, explained_differences(checker.combine([m]), samples, got, want, cache))
+        for m in variants
+    ]
+    pairs = [two for two in itertools.combinations(alone, 2) if two[0][0].id != two[1][0].id]
+    pairs.sort(key=lambda two: -len(two[0][1] | two[1][1]))
+    return [(one, other) for (one, _), (other, _) in pairs[:MAX_PAIRS]]
+
+
+def _is_distinctive(case: Case, seen: Observation) -> bool:
+    """Tell whether another mistake can hardly give the same result by chance.
+
+    True for cases of the part "values", unless the result is a share of 0 or 1, and for results
+    with more than 8 numbers in an array.
+    """
+    if case.part == "values" and (seen.error or not seen.arrays or is_informative(seen.arrays)):
+        return True
+    return seen.error is None and any(x.numel() > 8 for x in seen.tensors())
+
+
+def explained_differences(
+    implementation, cases: list[Case], got: Observations, want: Observations, cache: ReplayCache
+) -> set[tuple[str, ...]]:
+    """List what a mistake explains alone: where the answer is wrong in the same way.
+
+    Returns:
+        Tuples (name of the case, what), where ``what`` names an error, a fact, a type or an array.
+    """
+    differences: set[tuple[str, ...]] = set()
+    for case in cases:
+        ours, right = got[case.name], want[case.name]
+        theirs = cache.observe(implementation, case)
+        run_reader(case, ours, theirs, right)
+        if ours.error is not None and theirs.error is not None:
+            if is_same_error(ours, theirs):
+                differences.add((case.name, "error"))
+            continue
+        mine, other_own, right_own = (seen.behaviour() for seen in (ours, theirs, right))
+        differences |= {
+            (case.name, *what)
+            for what, value in mine.items()
+            if value != right_own.get(what, value) and value == other_own.get(what)
+        }
+        outputs = [seen.arrays | seen.draws for seen in (ours, theirs, right)]
+        for name, x in outputs[0].items():
+            other, wanted = outputs[1].get(name), outputs[2].get(name)
+            if other is None or wanted is None:
+                continue
+            kinds = [(y.shape, y.dtype) for y in (x, other, wanted)]
+            if kinds[0] == kinds[1] != kinds[2]:
+                differences.add((case.name, f"kind of {name}"))
+            elif name in ours.arrays and is_close(case, x, other) and not is_close(case, x, wanted):
+                differences.add((case.name, name))
+    return differences

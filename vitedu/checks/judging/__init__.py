@@ -1,0 +1,1 @@
+"""From two observations of a case to problems, findings and points."""

@@ -1,0 +1,437 @@
+"""Judge: compare what an answer did with what the reference did, and report the first difference.
+
+Role: ``find_problems`` takes two observations of one case and works through the stages in the order
+of ``Stage``. It sees only arrays and facts, never the answer itself. Messages give the evidence and
+never a reference value.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum, auto
+from typing import Any
+
+import torch
+
+from vitedu.checks.judging.compare import (
+    describe_difference,
+    dtype_name,
+    is_rounded,
+    join_names,
+    run_reader,
+    tolerance,
+)
+from vitedu.checks.observing.case import Case, has_float64_inputs
+from vitedu.checks.observing.errors import DeviceMismatch
+from vitedu.checks.observing.limits import WAITING, WAITS
+from vitedu.checks.observing.observation import FRESHNESS, SIDE_EFFECTS, STABILITY, Observation
+
+
+class Stage(IntEnum):
+    """What is judged, in this order. A report shows the first stage that fails."""
+
+    CALLABLE = auto()  # a function or class, as the exercise asks
+    SIGNATURE = auto()
+    OPERATIONS = auto()  # no forbidden operation ran
+    CALL = auto()  # the call returns, or raises the right error
+    STRUCTURE = auto()  # names and shapes of a layer's parameters
+    TYPE = auto()
+    SHAPE = auto()
+    DTYPE = auto()  # one that cannot take the place of the right one
+    CLOTHES = auto()  # the right kind of value in another type or shape: judging goes on
+    PRECISION = auto()  # another width, or numbers for a mask: judging goes on
+    DEVICE = auto()
+    FINITE = auto()
+    VALUES = auto()
+    FACTS = auto()
+    SECOND_CALL = auto()  # a second call is right too, and neither call changes any setting
+    UNCHANGED = auto()  # the inputs are not modified
+    GRADIENTS = auto()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The first thing that is wrong with an answer on one case."""
+
+    stage: Stage
+    case: Case
+    expected: str
+    got: str
+    headline: str = ""  # the headline of the report; default: that of the stage
+    credit: float = 0.0  # the share of the part's points that it leaves
+
+
+def cast_clothes(
+    case: Case, got: Observation, want: Observation
+) -> tuple[Observation, Problem | None]:
+    """Cast outputs that are right but for their type or a shape of one number, and say so.
+
+    Booleans are taken for numbers where one number is asked for, numbers for booleans nowhere.
+
+    Returns:
+        What the answer did, with such outputs as they should be; the first of them as a problem.
+    """
+    problem = None
+    if got.error is not None or "result" in got.types and "result" not in want.types:
+        return got, None
+    for name, wanted in want.arrays.items():
+        ours, kind = got.arrays.get(name), got.types.get(name, "")
+        right = want.types.get(name, kind)
+        is_known = ours is not None and (kind == right or not kind.startswith("number"))
+        cast = _cast(ours, wanted, kind == right) if is_known else None
+        if cast is None:
+            continue
+        words = [f"{name} as {right}", f"{kind}, whose numbers are judged"]
+        if kind == right and ours.shape != wanted.shape:
+            words = [f"{name} of shape ()", f"shape {tuple(ours.shape)}"]
+        elif kind == right:
+            words = [
+                f"{name} of dtype {dtype_name(wanted.dtype)}",
+                f"dtype {dtype_name(ours.dtype)}",
+            ]
+        devices = got.devices | {n: x for n, x in want.devices.items() if n == name}
+        arrays, types = got.arrays | {name: cast}, got.types | {name: right}
+        got = replace(got, arrays=arrays, types=types, devices=devices)
+        problem = problem or Problem(Stage.CLOTHES, case, *words, credit=CLOTHES)
+    return got, problem
+
+
+def _cast(ours: torch.Tensor, wanted: torch.Tensor, has_right_type: bool) -> torch.Tensor | None:
+    """Return the numbers of an output as they should come; None if they do or cannot."""
+    is_one = wanted.ndim == 0 and ours.numel() == 1
+    is_wide = wanted.dtype == torch.float32 and ours.dtype == torch.float64
+    cast = ours.reshape(()) if is_one else ours
+    if cast.shape != wanted.shape or ours.is_complex():
+        return None
+    if has_right_type and not is_wide and ours.shape == wanted.shape:
+        return None
+    if wanted.dtype == torch.bool != ours.dtype or ours.dtype == torch.bool and not is_one:
+        return cast if ours.dtype == wanted.dtype else None
+    keeps_numbers = wanted.is_floating_point() or not cast.is_floating_point()
+    return cast.to(wanted.dtype) if keeps_numbers and (is_wide or not has_right_type) else cast
+
+
+CLOTHES = 0.5  # the credit for "returns" if a value has another type or shape
+
+
+def find_problems(case: Case, got: Observation, want: Observation) -> Iterator[Problem]:
+    """Yield the problem of precision on one case, which hides no other, and the first other one."""
+    if case.on_accelerator:
+        if words := None if got.undecided else _compare_devices(got):
+            yield Problem(Stage.DEVICE, case, *words)
+        return
+    run_reader(case, got, want)
+    second_call = _judge_second_call(got, want) if got.error is None else None
+    if second_call and case.driver == "second_call":
+        yield Problem(Stage.SECOND_CALL, case, *second_call)
+        return
+    for stage, judge in _JUDGES.items():
+        words = judge(case, got, want)
+        if words and case.driver == "second_call" and stage is Stage.VALUES:
+            words = (*words[:2], "the first call is right, a call with other values is not")
+        if words:
+            yield Problem(stage, case, *words)
+            if stage is not Stage.PRECISION:
+                return
+    if second_call:
+        yield Problem(Stage.SECOND_CALL, case, *second_call)
+
+
+def _compare_devices(got: Observation) -> tuple[str, str] | None:
+    """Judge a call with inputs on an accelerator: it works and its results are there too."""
+    if got.error is not None:
+        return "work on any device", error_text(got)
+    for name, kind in got.devices.items():
+        if kind != "accelerator":
+            return f"{name} on the device of the inputs", f"{name} on {kind}"
+    return None
+
+
+def error_text(seen: Observation) -> str:
+    """Describe an exception with the student's line, if it has one."""
+    error = seen.error
+    if error is None:
+        return ""
+    where = ""
+    if error.location and error.location[1]:
+        line = error.location[1] if len(error.location[1]) <= 80 else error.location[1][:79] + "…"
+        where = f"   (line {error.location[0]}: {line})"
+    if error.kind == "TimeUp":
+        if error.message == WAITS:
+            return f"it waits, over {WAITING:g} s; look for a sleep, a lock or an input(){where}"
+        limit = seen.seconds or 10.0
+        return f"no result within {limit:g} s; look for a loop that never ends{where}"
+    if error.device_mismatch is DeviceMismatch.GENERATOR:
+        return (
+            "draws on another device than the generator's; draw with device=generator.device, "
+            "then .to(...)"
+        )
+    if error.device_mismatch is DeviceMismatch.TENSORS:
+        return "tensors on two devices; make new tensors with device=x.device of an input x"
+    message = f": {error.message}" if error.message else ""
+    return f"{error.kind}{message}{where}"
+
+
+REFUSED = 0.5  # the credit of another error than the one asked for: torch's own, or without numbers
+
+
+def _judge_call(case: Case, got: Observation, want: Observation):
+    is_late = got.error_kind == "TimeUp"
+    headline = "the call does not come to an end" if is_late else ""
+    wanted, error = f"a {case.raises}", got.error
+    if not case.raises:
+        headline = "a part is still open" if got.is_open else headline
+        return error and ("a result", error_text(got), headline)
+    if error is None:
+        words = "no error; the call returned as if nothing were wrong"
+        return wanted, words, "an error is missing"
+    if case.raises not in error.kinds:
+        return wanted, error_text(got), headline, 0.0 if is_late else REFUSED
+    if any(str(number) not in error.message for number in case.mentions):
+        wanted += f" whose message names {' and '.join(map(str, case.mentions))}"
+        return wanted, f"the message {error.message!r}", "", REFUSED
+    return None
+
+
+_ADVICE = {
+    "None": "; look for a missing `return`",
+    "generator": "; look for `yield`",
+    "coroutine": "; look for `async def`",
+    "number with a graph behind it": "; look for a sum of losses without .item()",
+}
+
+
+def _judge_type(case: Case, got: Observation, want: Observation):
+    if "instance" in got.types:
+        return "an nn.Module", f"an instance of {got.types['instance']}"
+    for name, wanted in want.types.items():
+        kind, whole = got.types.get(name), got.types.get("result")
+        if kind == wanted:
+            continue
+        if not kind and not whole:
+            return f"{name}: {wanted}", "nothing", f"{name} is missing"
+        words = wanted if name == "result" else f"{name}: {wanted}"
+        if not kind and whole != want.types.get("result"):
+            kind, words = whole, f"{len(case.outputs)} results: {', '.join(case.outputs)}"
+        return words, f"{kind or 'nothing'}{_ADVICE.get(kind or '', '')}"
+    if "result" in got.types and "result" not in want.types:
+        return "a result", got.types["result"]
+    return None
+
+
+def _judge_structure(case: Case, got: Observation, want: Observation):
+    differences = vars(got.parameters)
+    wrong = [f"{kind}: {join_names(names)}" for kind, names in differences.items() if names]
+    if wrong:
+        return "parameters with the names and sizes in the text", "; ".join(wrong)
+    return None
+
+
+def _pair_outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, torch.Tensor]]:
+    """Yield (name, the answer's array or None, the reference's array) for every output."""
+    ours = got.arrays | got.draws
+    for name, wanted in (want.arrays | want.draws).items():
+        yield name, ours.get(name), wanted
+
+
+def _judge_shape(case: Case, got: Observation, want: Observation):
+    for name, ours, wanted in _pair_outputs(got, want):
+        if ours is None and name in want.devices and got.devices.get(name) not in (None, "cpu"):
+            continue  # it is on another device and was not copied; Stage.DEVICE judges that
+        if ours is None:
+            return f"{name}", "nothing of that name"
+        if ours.shape != wanted.shape:
+            return f"{name} of shape {tuple(wanted.shape)}", f"shape {tuple(ours.shape)}"
+    return None
+
+
+def _judge_dtype(case: Case, got: Observation, want: Observation, is_usable: bool = False):
+    for name, ours, wanted in _pair_outputs(got, want):
+        if (
+            ours is not None
+            and ours.dtype != wanted.dtype
+            and is_usable is _can_stand_for(ours.dtype, wanted.dtype)
+        ):
+            return f"{name} of dtype {dtype_name(wanted.dtype)}", f"dtype {dtype_name(ours.dtype)}"
+    return None
+
+
+def _can_stand_for(dtype: torch.dtype, wanted: torch.dtype) -> bool:
+    """Tell whether later code can use a result of this dtype in place of the right one.
+
+    A float64 tensor meets float32 weights and fails; only a bool masks; only integers index.
+    """
+    if dtype.is_complex:
+        return False
+    if wanted.is_floating_point:
+        return wanted != torch.float32 or not dtype.is_floating_point
+    return wanted != torch.bool != dtype and not dtype.is_floating_point
+
+
+ROUNDED = "values rounded to a smaller dtype on the way"
+
+
+def _judge_precision(case: Case, got: Observation, want: Observation):
+    if words := _judge_dtype(case, got, want, is_usable=True):
+        return words
+    is_narrowed = "narrowed" in got.operations and "narrowed" not in want.operations
+    in_double = any(wanted.dtype == torch.float64 for wanted in want.tensors())
+    if is_narrowed and in_double and has_float64_inputs(case):
+        return "float64 input computed in float64", ROUNDED
+    for name, ours, wanted in _pair_outputs(got, want):
+        if name in want.arrays and is_rounded(case, ours, wanted):
+            return "float64 input computed in float64", f"{name}: {ROUNDED}"
+    return None
+
+
+def _judge_device(case: Case, got: Observation, want: Observation):
+    for name, wanted in want.devices.items():
+        if got.devices.get(name) != wanted:
+            return f"{name} on {wanted}", f"on {got.devices.get(name)}"
+    return None
+
+
+def _judge_finite(case: Case, got: Observation, want: Observation):
+    for name, ours, wanted in _pair_outputs(got, want):
+        if not ours.isfinite().all() and wanted.isfinite().all():
+            kind = "NaN" if ours.isnan().any() else "infinite"
+            bad = int((~ours.isfinite()).sum())
+            return f"{name} with finite values", f"{bad}/{ours.numel()} values are {kind}"
+    return None
+
+
+# stands for ``Checker.idea["values"]``, which the engine puts in its place
+DEFINITION = "the values of the definition"
+
+
+def _judge_values(case: Case, got: Observation, want: Observation):
+    modified = " and ".join(sorted(set(got.modified) - set(want.modified)))
+    also = f"; the call wrote into {modified} as well" if modified else ""
+    for name, wanted in want.arrays.items():
+        difference = describe_difference(case, got.arrays[name], wanted)
+        if difference and not is_rounded(case, got.arrays[name], wanted):
+            is_alone = len(want.arrays) + len(want.gradients) == 1
+            what = "" if is_alone or name == "output" else f"{name}: "
+            return DEFINITION, what + difference + also
+    return None
+
+
+def _judge_facts(case: Case, got: Observation, want: Observation):
+    for fact, wanted in want.facts.items():
+        if got.facts.get(fact) != wanted and fact != SIDE_EFFECTS:
+            return fact, _remove_common_names(got.facts.get(fact, "it is not so"), wanted)
+    return None
+
+
+def _remove_common_names(ours: str, wanted: str) -> str:
+    """Remove from a list such as "0.1: a, b; 0: c" the names that ``wanted`` has as well.
+
+    Of many names only the first ones are kept. Other texts come back unchanged.
+    """
+    items = [[item.partition(": ") for item in text.split("; ")] for text in (ours, wanted)]
+    own, right = ({key: names.split(", ") for key, _, names in item} for item in items)
+    if not right.keys() & own.keys():
+        return ours
+    rest = {key: [n for n in names if n not in right.get(key, ())] for key, names in own.items()}
+    texts = [
+        f"{k}: {join_names(names)}" if k else join_names(names)
+        for k, names in rest.items()
+        if names
+    ]
+    return "; ".join(texts) or ours
+
+
+def _judge_second_call(got: Observation, want: Observation):
+    changes = got.facts.get(SIDE_EFFECTS, "")
+    words_by_fact = {
+        FRESHNESS: (
+            "a result of this call's values",
+            "the result of an earlier call with other values",
+            "the same call with other values gives the earlier result",
+        ),
+        STABILITY: (
+            STABILITY,
+            "the second call wrote into what the first had returned",
+            "the first result changed when the function was called again",
+        ),
+        SIDE_EFFECTS: (SIDE_EFFECTS, changes, "the call leaves something changed behind"),
+    }
+    for fact, words in words_by_fact.items():
+        if fact in got.facts and got.facts[fact] != want.facts.get(fact):
+            return words
+    return None
+
+
+def _judge_unchanged(case: Case, got: Observation, want: Observation):
+    if extra := sorted(set(got.modified) - set(want.modified)):
+        return "inputs left as they were", f"the call modified {' and '.join(extra)} in place"
+    return None
+
+
+UNWANTED_GRADIENT = "a gradient where there shall be none; look for a missing detach()"
+
+
+def _judge_gradients(case: Case, got: Observation, want: Observation):
+    if got.gradient_error and not want.gradient_error:
+        return "a backward pass", got.gradient_error
+    if got.detached and not want.detached:
+        source = (
+            "its parameters, if x needs no gradient" if case.extra.get("learns") else "its inputs"
+        )
+        return "results that carry gradients", f"a result that is cut off from {source}"
+    wrong: list[str] = []
+    right: list[str] = []
+    for name, wanted in want.gradients.items():
+        what, ours = f"gradient of {name}", got.gradients.get(name)
+        if ours is None:
+            return what, "none"
+        if ours.shape != wanted.shape:  # autograd never does this, but a worker could claim it
+            return what, f"a gradient of shape {tuple(ours.shape)}"
+        if not ours.isfinite().all() and wanted.isfinite().all():
+            return f"a finite {what}", "NaN or infinite values"
+        scale = max(1.0, float(wanted.abs().max())) if wanted.numel() else 1.0
+        rtol, atol = tolerance(case, wanted.dtype)
+        is_same = torch.allclose(
+            ours.double(), wanted.double(), rtol=10 * rtol, atol=10 * atol * scale, equal_nan=True
+        )
+        (right if is_same else wrong).append(name)
+    if not wrong:
+        return None
+    name, all_wrong = wrong[0], _list_names(wrong)
+    what = f"gradient of {name}"
+    if not want.gradients[name].any():
+        return what, UNWANTED_GRADIENT
+    others = f"; that of {_list_names(right)} is right" if right else ""
+    if not any(got.gradients[name].any() for name in wrong):
+        words = f"no gradient reaches {all_wrong}"
+        return what, f"only zeros for {all_wrong}{others}; look for what cuts it off", words
+    remedy = "look for a part that is detached or done in place"
+    words = f"another gradient for {all_wrong}{others}; {remedy}"
+    return what, words
+
+
+def _list_names(names: list[str]) -> str:
+    """List names, at most three of them.
+
+    Example:
+        >>> _list_names(["q", "k"]), _list_names(["a", "b", "c", "d", "e"])
+        ('q and k', 'a, b, c and 2 more')
+    """
+    if len(names) > 3:
+        return f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return " and ".join(names)
+
+
+_JUDGES = {
+    Stage.CALL: _judge_call,
+    Stage.STRUCTURE: _judge_structure,
+    Stage.TYPE: _judge_type,
+    Stage.SHAPE: _judge_shape,
+    Stage.DTYPE: _judge_dtype,
+    Stage.PRECISION: _judge_precision,
+    Stage.DEVICE: _judge_device,
+    Stage.FINITE: _judge_finite,
+    Stage.VALUES: _judge_values,
+    Stage.FACTS: _judge_facts,
+    Stage.UNCHANGED: _judge_unchanged,
+    Stage.GRADIENTS: _judge_gradients,
+}

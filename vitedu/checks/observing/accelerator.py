@@ -1,0 +1,104 @@
+"""A call with tensors on an accelerator, or on a simulated one.
+
+For the grader's worker, so with the standard library and torch only.
+"""
+
+import contextlib
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from vitedu.checks.observing.case import Case, build_args
+from vitedu.checks.observing.drivers import call_answer, construct
+from vitedu.checks.observing.errors import (
+    DeviceMismatch,
+    find_mismatch,
+    is_raised_by_student,
+    message_of,
+)
+from vitedu.checks.observing.observation import Observation
+from vitedu.checks.observing.operations import KernelRecorder
+
+
+def call_on_accelerator(answer, case: Case, seen: Observation) -> None:
+    """Call the answer with tensors on CUDA, or with meta tensors if there is no GPU.
+
+    An error that has nothing to do with devices leaves the case undecided, for meta tensors have no
+    values.
+    """
+    device = "cuda" if torch.cuda.is_available() else "meta"
+    target = construct(answer, case, seen) if case.driver == "module" else answer
+    if target is None:
+        seen.undecided = True
+        return
+    movable = torch.Tensor, nn.Module
+    target, args = tree_map_only(movable, lambda x: x.to(device), (target, build_args(case)))
+    devices = _SimulatedGPU()
+    try:
+        with torch.no_grad(), devices if device == "meta" else contextlib.nullcontext():
+            result = call_answer(target, case, args)
+    except Exception as error:
+        if find_mismatch(message_of(error)) is not DeviceMismatch.NONE:
+            raise
+        # The sizes are right, so the answer refuses the device; but it may have tested values,
+        # which meta tensors do not have.
+        if is_raised_by_student(error) and not devices.has_read_value:
+            raise
+        seen.undecided = True
+        return
+    outputs = result if isinstance(result, (tuple, list)) else [result]
+    for name, value in zip(case.outputs, outputs, strict=False):
+        value = next(value.parameters(), None) if isinstance(value, nn.Module) else value
+        if isinstance(value, torch.Tensor):
+            seen.devices[name] = "accelerator" if value.device.type == device else value.device.type
+
+
+class _SimulatedGPU(TorchDispatchMode):
+    """Simulate a GPU with meta tensors: refuse to mix devices, as CUDA does.
+
+    Kernels run on zeros on the CPU, and their results become meta tensors. Torch's own meta kernels
+    would import its compiler.
+    """
+
+    _should_skip_dynamo = KernelRecorder._should_skip_dynamo
+    has_read_value = False  # whether a number was read from a meta tensor, which has none
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        name = str(func.overloadpacket)
+        target = torch.device(kwargs.get("device") or "cpu").type if "device" in kwargs else None
+        operands = _operands(name, args, kwargs)
+        if len({x.device.type for x in operands if x.ndim or x.device.type != "cpu"}) > 1:
+            raise RuntimeError("expected all tensors to be on the same device, the accelerator")
+        source = kwargs.get("generator")
+        if source is not None and (target or "cpu") != source.device.type:
+            raise RuntimeError("Expected another device type for generator, the accelerator's")
+        if kwargs.get("device") is not None:
+            kwargs["device"] = torch.device("cpu")
+        zeros, kwargs = tree_map_only(torch.Tensor, _to_zeros, (args, kwargs))
+        result = func(*zeros, **kwargs)
+        if name.endswith("_"):
+            return args[0]
+        on_meta = target == "meta" if target else any(x.device.type == "meta" for x in operands)
+        self.has_read_value |= on_meta and isinstance(result, bool | int | float)
+        return tree_map_only(torch.Tensor, _to_meta, result) if on_meta else result
+
+
+def _operands(name: str, args, kwargs) -> list[torch.Tensor]:
+    """List the tensors of a kernel's call that must be on one device.
+
+    Copies may cross devices, and CUDA accepts indices on the CPU.
+    """
+    tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    is_copy = name in ("aten._to_copy", "aten.copy", "aten.copy_")
+    return tensors[:1] if is_copy or name.startswith("aten.index") else tensors
+
+
+def _to_zeros(x: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(x.shape, dtype=x.dtype) if x.device.type == "meta" else x
+
+
+def _to_meta(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty(x.shape, dtype=x.dtype, device="meta")

@@ -1,0 +1,95 @@
+"""Recipes: arguments that are not plain data. Each is built anew for every call from plain fields.
+
+Role: the recipes of all chapters, registered by name, so that a case can be sent to another
+process. Imports the standard library and torch only, and no reference. ``Config`` also uses the
+course's ``ViTConfig``.
+"""
+
+import re
+from typing import Any
+
+import torch
+from torch import nn
+
+from vitedu.checks.observing.case import Recipe
+from vitedu.checks.observing.drivers import module_state
+
+RECIPES: dict[str, type[Recipe]] = {}
+
+
+def recipe(kind: type[Recipe]) -> type[Recipe]:
+    """Register a recipe under its class name; ``kind(**recipe.plain())`` makes an equal one."""
+    RECIPES[kind.__name__] = kind
+    return kind
+
+
+class ModuleRecipe(Recipe):
+    """A module, which a call must leave as it was built: an input is never modified."""
+
+    def is_modified(self, module: nn.Module) -> bool:
+        """Tell whether a value, the mode of a part, or what learns changed."""
+        fresh = self.build()
+        now, before = nn.Module.state_dict(module), nn.Module.state_dict(fresh)
+        return (
+            module_state(module) != module_state(fresh)
+            or now.keys() != before.keys()
+            or any(
+                now[name].dtype != x.dtype or not torch.equal(now[name], x)
+                for name, x in before.items()
+            )
+        )
+
+
+@recipe
+class Layer(ModuleRecipe):
+    """A layer norm or a linear layer with the given weight and bias."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
+        self.weight, self.bias = weight, bias
+
+    def build(self) -> nn.Module:
+        """Build a layer norm if the weight is a vector, a linear layer if it is a matrix."""
+        shape, has_bias = list(self.weight.shape), self.bias is not None
+        layer = (
+            nn.LayerNorm(shape, 1e-6, bias=has_bias)
+            if len(shape) == 1
+            else nn.Linear(shape[1], shape[0], bias=has_bias)
+        )
+        layer = layer.to(self.weight.dtype)
+        state = {"weight": self.weight, "bias": self.bias}
+        layer.load_state_dict({name: x for name, x in state.items() if x is not None})
+        return layer
+
+
+@recipe
+class Config(Recipe):
+    """A ``ViTConfig`` with these fields."""
+
+    def __init__(self, **fields):
+        self.fields = fields
+
+    def plain(self) -> dict[str, Any]:
+        """Return the fields."""
+        return dict(self.fields)
+
+    def build(self):
+        """Build the configuration."""
+        from vitedu.vit import ViTConfig
+
+        return ViTConfig(**self.fields)
+
+    def __str__(self) -> str:
+        fields = {name: x for name, x in self.fields.items() if (name, x) != ("qkv_bias", True)}
+        return ", ".join(f"{re.sub('_size$|^in_|^num_', '', n)} {x}" for n, x in fields.items())
+
+
+@recipe
+class CpuGenerator(Recipe):
+    """A generator on the CPU in a known state."""
+
+    def __init__(self, seed: int):
+        self.seed = seed
+
+    def build(self) -> torch.Generator:
+        """Build the generator."""
+        return torch.Generator().manual_seed(self.seed)

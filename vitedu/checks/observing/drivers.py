@@ -1,0 +1,217 @@
+"""Drivers: the ways to exercise an answer. ``call`` calls a function, ``module`` builds a layer.
+
+Role: these two, and what every driver needs. Other drivers stand in ``second_call``, in files that
+several exercises share (``evaluation_driver``, ``random_draws_driver``), and beside the checker
+of the one exercise that uses them (``<chapter>/<exercise>_driver.py``). Imports the standard
+library, numpy and torch only, and no reference: the grader's worker, which must not hold the
+solutions, has these files too.
+"""
+
+import importlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_map
+
+from vitedu.checks.observing.case import (
+    KEEPS_PARAMETERS,
+    Case,
+    Recipe,
+    build,
+    build_args,
+    tensors_in,
+)
+from vitedu.checks.observing.observation import (
+    CONSTRUCTION,
+    SIDE_EFFECTS,
+    Observation,
+    Parameters,
+    store_gradients,
+    store_outputs,
+    type_name,
+)
+from vitedu.checks.observing.operations import record_operations
+from vitedu.checks.observing.settings import changed_settings, seed_everything
+
+DRIVERS: dict[str, Callable] = {}
+
+
+def driver(function):
+    """Register a driver ``(answer, case, seen: Observation) -> None`` under its name."""
+    DRIVERS[function.__name__] = function
+    return function
+
+
+def run_driver(answer: Any, case: Case, seed: int, seen: Observation) -> None:
+    """Let the case's driver work, and write down what it leaves behind for good."""
+    seed_everything(seed)
+    DRIVERS[case.driver](answer, case, seen)
+    changes = [*seen.facts.get(SIDE_EFFECTS, "").split("; "), *changed_settings()]
+    seen.facts[SIDE_EFFECTS] = "; ".join(dict.fromkeys(words for words in changes if words))
+
+
+def after_answer() -> None:
+    """Do nothing once an answer has run; the grader puts ``ModuleState.restore`` here."""
+
+
+def call_answer(function, case: Case, args: dict[str, Any]) -> Any:
+    """Call a function with the case's positional and keyword arguments."""
+    positional = [value for name, value in args.items() if name not in case.keywords]
+    try:
+        return function(*positional, **{name: args[name] for name in case.keywords})
+    finally:
+        after_answer()
+
+
+def import_drivers() -> None:
+    """Import every file of a driver, so that a case may name any of them."""
+    folder = Path(__file__).parents[1]
+    for path in sorted(folder.rglob("*_driver.py")):
+        names = path.relative_to(folder).with_suffix("").parts
+        importlib.import_module(".".join(["vitedu.checks", *names]))
+
+
+@driver
+def call(answer, case: Case, seen: Observation) -> None:
+    """Call a function on the case's arguments."""
+    args, result = record_operations(seen, case, partial(call_answer, answer, case))
+    store_outputs(seen, case, result)
+    seen.modified = find_modified_args(case, args)
+    if case.gradients:
+        torch.set_grad_enabled(True)  # if the call switched it off, the part "again" reports that
+        args, leaves = build_args(case), {}
+        for name in case.gradients:
+            for place, leaf in tensors_in(name, args[name]):
+                leaves[place] = leaf.requires_grad_()
+            # copies, because autograd does not allow in-place edits of leaves
+            args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
+        store_gradients(seen, case, lambda: call_answer(answer, case, args), leaves)
+
+
+@driver
+def module(answer, case: Case, seen: Observation) -> None:
+    """Construct a layer class, load the case's parameters by name, and call the instance."""
+    layer = construct(answer, case, seen)
+    if layer is None:
+        return
+    seen.facts[CONSTRUCTION] = "yes"
+    instances = case.extra.get("instances")
+    layer.train(in_train_mode(case))
+    before = module_state(layer)
+    args, result = record_operations(seen, case, partial(call_answer, layer, case))
+    store_outputs(seen, case, result)
+    seen.modified = find_modified_args(case, args)
+    if instances is not None:
+        seen.facts[SIDE_EFFECTS] = describe_changes(layer, before)
+    if case.gradients or case.extra.get("learns"):
+        torch.set_grad_enabled(True)
+        args = build_args(case)
+        leaves = {name: args[name].requires_grad_() for name in case.gradients}
+        parameters, frozen = nn.Module.named_parameters(layer), case.extra.get("frozen", ())
+        leaves |= {name: value for name, value in parameters if name not in frozen}
+        args |= {name: leaves[name].clone() for name in case.gradients}
+        store_gradients(seen, case, lambda: call_answer(layer, case, args), leaves)
+
+
+def in_train_mode(case: Case) -> bool:
+    """Tell whether a case calls its layer in train mode. A right layer returns the same in both."""
+    return case.extra.get("training", bool(case.gradients) or "instances" in case.extra)
+
+
+def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
+    """Build ``answer(*init)`` and load the case's parameters; write down how they differ.
+
+    Returns:
+        The layer, or None if it is no module or its parameters have other names or shapes.
+    """
+    instances = case.extra.get("instances", [])
+    try:
+        layer = instances[0] if instances else answer(*[build(x) for x in case.init.values()])
+    finally:
+        after_answer()
+    instances.append(layer)
+    if not isinstance(layer, nn.Module):
+        seen.types["instance"] = type_name(layer)
+        return None
+    if case.raises or case.extra.get(KEEPS_PARAMETERS):
+        return layer  # only the refusal counts
+    # called through nn.Module, because the class may override named_parameters
+    parameters = dict(nn.Module.named_parameters(layer))
+    own = {name: tuple(value.shape) for name, value in parameters.items()}
+    wanted = {name: tuple(value.shape) for name, value in case.state.items()}
+    seen.parameters = Parameters(
+        missing=tuple(sorted(set(wanted) - set(own))),
+        unexpected=tuple(sorted(set(own) - set(wanted))),
+        misshapen=tuple(
+            f"{name} {own[name]}"
+            for name in sorted(set(own) & set(wanted))
+            if own[name] != wanted[name]
+        ),
+    )
+    if own != wanted:
+        return None
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            value = case.state[name]
+            if len(instances) > 1 and parameter.dtype == value.dtype and parameter.is_contiguous():
+                parameter.copy_(value)  # in place, as an optimizer does
+            else:
+                parameter.data = value.clone()
+    return layer
+
+
+def module_state(model: nn.Module) -> dict[str, str]:
+    """Describe what a call must not change: the modes of a model's parts, and frozen parameters."""
+    modes = {
+        name or "the model itself": "in train mode" if part.training is True else "in eval mode"
+        for name, part in nn.Module.named_modules(model)
+    }
+    learn = {
+        name: "learning" if value.requires_grad else "frozen"
+        for name, value in nn.Module.named_parameters(model)
+    }
+    return modes | learn
+
+
+def describe_changes(model: nn.Module, before: dict[str, str]) -> str:
+    """Say what a call changed since ``module_state`` returned ``before``, or ""."""
+    now = module_state(model)
+    changed = [
+        f"{name} is {now[name]}" for name in before if now.get(name, "") not in ("", before[name])
+    ]
+    more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
+    return ", ".join(changed[:2]) + more
+
+
+def find_modified_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
+    """Name the arguments that a call modified."""
+    names = []
+    for name, value in case.args.items():
+        if isinstance(value, Recipe):
+            differs = value.is_modified(args[name])
+        elif before := tensors_in(name, value):
+            after = [x for _, x in tensors_in(name, args[name])]
+            differs = len(after) != len(before) or any(
+                _differs(now, old) for now, (_, old) in zip(after, before, strict=True)
+            )
+        else:
+            differs = isinstance(value, (list, dict)) and value != args[name]
+        if differs:
+            names.append(name)
+    return tuple(names)
+
+
+def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
+    if type(now) not in (torch.Tensor, nn.Parameter):
+        return True  # a subclass may say of itself that it equals everything
+    kinds = [(x.shape, x.dtype, x.device, x.requires_grad) for x in (now, before)]
+    return kinds[0] != kinds[1] or not torch.equal(*replace_nan(now, before))
+
+
+def replace_nan(*arrays: torch.Tensor) -> list[torch.Tensor]:
+    """Replace NaN by numbers in arrays, because NaN does not equal itself."""
+    return [x.detach().nan_to_num() if x.is_floating_point() else x for x in arrays]

@@ -1,0 +1,216 @@
+"""An observation: what an answer did on one case, as arrays and facts in words.
+
+Role: ``Observation`` and what writes results into it. Nothing is judged here. Imports the standard
+library, numpy and torch only, for the grader's worker.
+"""
+
+import contextlib
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.errors import RaisedError
+from vitedu.checks.observing.limits import capture_output
+
+MAX_VALUES = 10**7  # a result with more values is not stored; no right answer has so many
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How the parameters of a layer differ from those of the case, by name."""
+
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    misshapen: tuple[str, ...] = ()  # each with the wrong shape that it has
+
+
+@dataclass
+class Observation:
+    """What an answer did on one case. Names are those of the case's outputs and arguments."""
+
+    arrays: dict[str, torch.Tensor] = field(default_factory=dict)  # outputs, compared by value
+    draws: dict[str, torch.Tensor] = field(default_factory=dict)  # random outputs
+    gradients: dict[str, torch.Tensor] = field(default_factory=dict)  # by argument or parameter
+    types: dict[str, str] = field(default_factory=dict)  # of outputs, as a student names them
+    devices: dict[str, str] = field(default_factory=dict)  # of outputs that are tensors
+    facts: dict[str, str] = field(default_factory=dict)  # what should hold -> what was observed
+    parameters: Parameters = Parameters()
+    modified: tuple[str, ...] = ()  # arguments that the call changed
+    detached: bool = False  # an output carries no gradient
+    gradient_error: str = ""  # the error that ended the backward pass
+    seconds: float = 0.0  # the time limit, if it was reached
+    is_read: bool = False  # the reader has added its facts; see compare.reader
+    # (returned tensor, its values at that time), used by the driver ``second_call`` only
+    snapshots: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    error: RaisedError | None = None
+    operations: frozenset[str] = frozenset()  # names of the torch operations that ran
+    printed: str = ""  # the beginning of what it printed
+    undecided: bool = False  # the call could not be made with meta tensors
+
+    @property
+    def error_kind(self) -> str:
+        """The class name of the error, or ""."""
+        return self.error.kind if self.error else ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the student's code says that it is still to be written."""
+        is_by_hand = self.error is not None and self.error.raised_by_student
+        return is_by_hand and self.error_kind == "NotImplementedError"
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Return all arrays, draws and gradients."""
+        return [*self.arrays.values(), *self.draws.values(), *self.gradients.values()]
+
+    def behaviour(self) -> dict[tuple[str, str], Any]:
+        """Return all that is judged exactly, but for what is left: types, facts, parameters."""
+        return (
+            {("type", name): kind for name, kind in self.types.items()}
+            | {("fact", name): text for name, text in self.facts.items() if name != SIDE_EFFECTS}
+            | {("parameters", kind): names for kind, names in vars(self.parameters).items()}
+        )
+
+
+CONSTRUCTION = "the class can be constructed"
+FRESHNESS = "other values give another result"
+STABILITY = "earlier results stay as they were"
+REPEATABILITY = "the same call gives the same result"
+INDEPENDENCE = "an item alone gives the same as in its batch"
+SIDE_EFFECTS = "everything is left as it was"
+SAME = "the same"
+Observations = dict[str, Observation]  # by name of the case
+
+
+def is_informative(arrays: dict[str, torch.Tensor]) -> bool:
+    """Tell whether results say anything: many other calls give a share of 0 or 1 as well."""
+    return any(x.numel() != 1 or x.item() not in (0, 1) for x in arrays.values())
+
+
+def store_outputs(seen: Observation, case: Case, result: Any) -> None:
+    """Store what a call returned under the case's output names."""
+    if len(case.outputs) == 1:
+        store_output(seen, case.outputs[0], result, case.number)
+        if isinstance(result, (tuple, list)) and len(result) == 1:  # [x] for x
+            store_cast(seen, case.outputs[0], result[0])
+        return
+    if not isinstance(result, (tuple, list)) or len(result) != len(case.outputs):
+        seen.types["result"] = type_name(result)
+        return
+    for name, value in zip(case.outputs, result, strict=True):
+        store_output(seen, name, value, case.number)
+
+
+def store_output(
+    seen: Observation, name: str, value: Any, number: bool = False, is_random: bool = False
+) -> None:
+    """Store one value: its type, and its numbers if it is a tensor on the CPU.
+
+    Args:
+        seen: the observation to write to.
+        name: of the output.
+        value: what was returned.
+        number: accept Python, NumPy and torch numbers alike, as float64.
+        is_random: store the numbers as random (``draws``) instead of as values (``arrays``).
+    """
+    is_tensor = type(value) in (torch.Tensor, nn.Parameter)
+    is_number = is_tensor or isinstance(value, (numbers.Number, np.generic, np.ndarray))
+    if number and is_number and not isinstance(value, (complex, np.complexfloating)):
+        if (value.numel() if is_tensor else getattr(value, "size", 1)) == 1:
+            flat = value.detach().reshape(()) if is_tensor else np.asarray(value).reshape(())
+            seen.types[name] = "number"
+            seen.arrays[name] = torch.tensor(float(flat), dtype=torch.float64, device="cpu")
+            return
+    kind = seen.types[name] = type_name(value)
+    if kind == "tensor":
+        seen.devices[name] = value.device.type
+        if value.device.type == "cpu":
+            arrays = seen.draws if is_random else seen.arrays
+            arrays[name] = value.detach().resolve_conj().resolve_neg().clone()
+            seen.snapshots.append((value, arrays[name]))
+    elif not is_random:
+        store_cast(seen, name, value)
+
+
+def store_cast(seen: Observation, name: str, value: Any) -> None:
+    """Store the numbers of a value that is no tensor, as the judge may take it for one."""
+    with contextlib.suppress(Exception):  # whatever is no table of numbers
+        value = float(value) if isinstance(value, str) else value
+        is_tensor = isinstance(value, torch.Tensor)
+        cast = value if is_tensor else torch.from_numpy(np.array(value))
+        if type_name(cast) == "tensor" and cast.device.type == "cpu":
+            seen.arrays[name] = cast.detach().resolve_conj().resolve_neg().clone()
+
+
+def type_name(value: Any) -> str:
+    """Name the type of a value in a student's words; "tensor" means an ordinary dense tensor."""
+    if value is None:
+        return "None"
+    if isinstance(value, np.ndarray):
+        return "NumPy array"
+    if isinstance(value, (tuple, list)):
+        return f"{type(value).__name__} of {len(value)}"
+    if type(value) in (torch.Tensor, nn.Parameter):
+        if value.is_nested:
+            return "nested tensor"
+        if value.layout != torch.strided:
+            return "sparse tensor"
+        if value.is_quantized:
+            return "quantized tensor"
+        if value.numel() > MAX_VALUES:  # an expanded tensor can be larger than the memory
+            return f"tensor of shape {tuple(value.shape)}"
+        return "tensor"
+    return type(value).__name__
+
+
+def store_gradients(
+    seen: Observation, case: Case, run: Callable, leaves: dict[str, torch.Tensor]
+) -> None:
+    """Store the gradients of a fixed weighted sum of the outputs with respect to the leaves.
+
+    ``case.extra["through"]`` is the number of outputs that count, the first ones; default: all.
+    """
+    try:
+        with capture_output():  # what the call prints was stored the first time
+            result = run()
+        torch.set_grad_enabled(True)
+    except Exception as error:
+        seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
+        return
+    outputs = returned_tensors(result)[: case.extra.get("through")]
+    attached = [x for x in outputs if x.requires_grad]
+    seen.detached = is_detached(outputs)
+    if not attached:
+        return
+    total = sum(((x * fixed_weights(x)).sum() for x in attached), start=attached[0].new_zeros(()))
+    try:
+        gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+    except RuntimeError as error:
+        seen.gradient_error = f"RuntimeError: {error}"[:300]
+        return
+    for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
+        gradient = torch.zeros_like(leaf) if gradient is None else gradient.detach()
+        seen.gradients[name] = gradient
+
+
+def returned_tensors(result: Any) -> list[torch.Tensor]:
+    """List the tensors that a call returned."""
+    several = result if isinstance(result, (tuple, list)) else [result]
+    return [x for x in several if isinstance(x, torch.Tensor)]
+
+
+def is_detached(results: list[torch.Tensor]) -> bool:
+    """Tell whether a result carries no gradient; a Python number counts as detached."""
+    attached = sum(x.requires_grad for x in results)
+    return attached < max(1, sum(x.is_floating_point() for x in results))
+
+
+def fixed_weights(x: torch.Tensor) -> torch.Tensor:
+    """Return fixed weights of x's shape, all different, so that no gradients cancel."""
+    steps = torch.arange(1, x.numel() + 1, dtype=torch.float64, device=x.device)
+    return steps.cos().reshape(x.shape).to(x.dtype)

@@ -1,0 +1,167 @@
+"""What an author writes about an exercise, and how it is found.
+
+Role: ``Checker`` holds everything about one exercise except its reference: cases, mistakes with
+their words, forbidden functions. ``vitedu/checks/<chapter>/<exercise>.py`` defines it as
+``CHECKER``, and ``find_checker`` finds it by the exercise's id. In that file ``cases`` may make the
+cases; the mistakes stand beside it, in ``<exercise>.toml``. The value exercises of a chapter share
+one file, ``values.py``.
+"""
+
+import importlib
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from vitedu import exercises
+from vitedu.checks.observing.case import Case, has_float64_inputs, is_float
+from vitedu.checks.observing.second_call import second_call_cases
+from vitedu.checks.writing.families import general_mistakes
+from vitedu.checks.writing.inputs import CheckGenerator
+from vitedu.checks.writing.mistake_files import read_mistakes, read_values
+from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
+from vitedu.words import WordsError
+
+MOST_POLISH = 0.25
+
+
+@dataclass(frozen=True)
+class Checker:
+    """Everything that decides one exercise whose answer is code."""
+
+    exercise: str = ""  # ``find_checker`` writes its id, reference and bank
+    reference: Any = None  # the object named like the exercise in its chapter's module
+    # makes fresh inputs and sizes from a seeded generator
+    cases: Callable[[torch.Generator], list[Case]] = lambda g: []
+    bank: tuple[Mistake, ...] = ()
+    forbidden: frozenset[str] = frozenset()  # torch functions and kernels that may not run
+    forbidden_words: str = ""  # how a report names them; default: their names
+    # part -> what passing it shows; only the idea decides, missing polish is a remark
+    idea: dict[str, str] = field(default_factory=dict)
+    polish: dict[str, str] = field(default_factory=dict)
+    most_polish: float = MOST_POLISH  # the largest share of the points that polish may have
+    # part -> its share of the points; default 3 for "values", 1 for any other
+    weights: dict[str, int] = field(default_factory=dict)
+    # part -> (why, try): shown if this part fails first and no mistake is recognised
+    advice: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # (case, observation, ids of mistakes) -> drawing.Drawing or None
+    picture: Callable | None = None
+    given: tuple[str, ...] = ()  # methods that the notebook provides
+
+    # --- grading ---------------------------------------------------------------------------------
+    hides: frozenset[str] = frozenset()  # earlier references that alone would solve this exercise
+
+    def draw(self, seed: int) -> list[Case]:
+        """Make the cases of one check, and give each a name of its own."""
+        cases, names = list(self.cases(CheckGenerator(seed))), set()
+        cases = self._compare_gradients(cases) + second_call_cases(cases)
+        if not self.forbidden:  # then nobody asks which operations ran, but for rounded float64
+            cases = [replace(case, record_operations=has_float64_inputs(case)) for case in cases]
+        for i in range(len(cases)):  # observations are stored by the name of their case
+            while cases[i].name in names:
+                cases[i] = replace(cases[i], name=f"{cases[i].name}, again")
+            names.add(cases[i].name)
+        return cases
+
+    def _compare_gradients(self, cases: list[Case]) -> list[Case]:
+        """Let every case of the idea compare gradients, as the first does.
+
+        Each leaves out another argument, because data need no gradient while what learns does. A
+        layer gets gradients of its parameters alone.
+        """
+        first, result = cases[0], cases[:1]
+        for number, case in enumerate(cases[1:]):
+            usual_polish = {"dtype", "errors", "any device", *self.polish}
+            is_idea = case.is_usual and case.part not in usual_polish
+            is_new = first.gradients and not case.gradients and case.driver == first.driver
+            if is_idea and is_new and case.extra.get("learns", True):
+                names = [n for n in first.gradients if is_float(case.args.get(n))]
+                if case.driver == "module":
+                    case = replace(case, extra={"training": False} | case.extra | {"learns": True})
+                elif case.driver == "call":
+                    left_out = names[number % len(names)] if len(names) > 1 else ""
+                    names = [name for name in names if name != left_out]
+                    case = replace(case, gradients=tuple(names))
+            result.append(case)
+        return result
+
+    def mistakes(self) -> list[Mistake]:
+        """Return the exercise's own mistakes, and the general ones that its cases can show."""
+        return list(self._mistakes)
+
+    @cached_property
+    def _mistakes(self) -> tuple[Mistake, ...]:
+        own = {mistake.id for mistake in self.bank}
+        try:
+            general = general_mistakes(self.reference, self.draw(0))
+        except WordsError as error:
+            warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
+            return ()
+        return (*self.bank, *(m for m in general if m.id not in own))
+
+    def make(self, ids: frozenset[str], variant: int = 0) -> Any | None:
+        """Return the reference with the named mistakes made, or None if they cannot be combined.
+
+        Args:
+            ids: which mistakes.
+            variant: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
+        """
+        chosen = [mistake.variants()[variant] for mistake in self.bank if mistake.id in ids]
+        if len(ids) == 1 and chosen and chosen[0].build:
+            return chosen[0].build()
+        return self.combine(chosen)
+
+    def combine(self, mistakes: Iterable[Mistake]) -> Any | None:
+        """Return the reference with these mistakes made, or None if they cannot be combined."""
+        if any(mistake.build for mistake in mistakes):
+            return None
+        return apply_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
+
+
+@cache
+def find_checker(exercise_id: str):
+    """Load the checker of an exercise: a ``Checker`` or a ``ValueChecker``.
+
+    If the file of its mistakes is missing or broken, a warning says so, and the checker decides as
+    before but can name no mistake.
+
+    Raises:
+        ValueError: the exercise is unknown.
+        ImportError: it has no checker file.
+    """
+    exercise = exercises.find(exercise_id)
+    module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.file_stem}")
+    try:
+        bank = read_bank(exercise, module)
+    except WordsError as error:
+        warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
+        bank = ()
+    reference = getattr(importlib.import_module(exercise.module), exercise_id)
+    known = {"exercise": exercise_id, "reference": reference, "bank": bank}
+    if exercise.kind == "value":
+        return replace(module.CHECKERS[exercise_id], **known)
+    cases = getattr(module, "cases", module.CHECKER.cases)
+    return replace(module.CHECKER, cases=cases, **known)
+
+
+@cache
+def find_lenient_checker(exercise_id: str, polish: float):
+    """Load the checker of an exercise with another share of the points for polish, 0 to 0.25."""
+    checker = find_checker(exercise_id)
+    return replace(checker, most_polish=polish) if isinstance(checker, Checker) else checker
+
+
+def read_bank(exercise: exercises.Exercise, module: ModuleType) -> tuple:
+    """Read the known mistakes of an exercise from the file beside its checker's module.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    if exercise.kind == "value":
+        chapter = importlib.import_module(exercise.module)
+        return read_values(module, chapter).get(exercise.id, ())
+    return read_mistakes(module)

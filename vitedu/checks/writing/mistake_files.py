@@ -1,0 +1,230 @@
+"""Known mistakes as TOML: words and edits that a teacher can read, mend and translate.
+
+Role: ``read_mistakes`` and ``read_values`` read the file beside a checker. What a mistake needs
+from Python is a name of the checker's module: ``evidence``, a function that describes the answer,
+and ``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
+mistakes that several exercises share, and banks that several exercises take whole. ``errors.toml``
+explains errors that everybody meets (``common_errors``). Not here: whether an edit fits the
+reference (``mistakes``), and an example (``kit``).
+
+``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
+"modes"`` alone stands for all mistakes of a shared bank.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from vitedu.checks.writing import evidence
+from vitedu.checks.writing.mistakes import COMMON_NAMES, Edits, Mistake, ValueMistake
+from vitedu.words import WordsError, check_table, place, read
+
+FAMILIES = Path(__file__).with_name("families.toml")
+ERRORS = Path(__file__).with_name("errors.toml")
+WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
+EXTRA: dict[str, type] = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
+ERROR_WORDS = {"id": str, "message": str, "why": str, "try": str}
+ERROR_EXTRA: dict[str, type] = {"kind": str, "printed": bool, "headline": str}
+VALUE_WORDS = dict.fromkeys(("id", "value", "name", "why", "try"), str)
+
+
+def words_path(module: ModuleType) -> Path:
+    """Give the path of the words that belong to a checker's module."""
+    return Path(str(module.__file__)).with_suffix(".toml")
+
+
+def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
+    """Read the bank of an exercise from the file beside its checker.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    path = words_path(module)
+    where, table = place(path), read(path)
+    mistakes: list[Mistake] = []
+    for entry in _entries(where, table, "mistake"):
+        mistakes += _read_entry(f"{where}, {_title(entry)}", entry, module)
+    _check_unique(where, mistakes)
+    return tuple(mistakes)
+
+
+def _read_entry(where: str, entry: dict, module: ModuleType) -> list[Mistake]:
+    if "bank" in entry:
+        return shared_bank(check_table(where, entry, {"bank": str}, {})["bank"], where)
+    if "family" in entry:
+        own = check_table(where, entry, {"family": str}, WORDS | EXTRA)
+        entry = _look_up("family", own.pop("family"), where) | own
+    return [_make_mistake(where, entry, module)]
+
+
+def family(name: str) -> Mistake:
+    """Return the mistake of a family, without edits of its own.
+
+    Raises:
+        WordsError: there is no such family, or its words are wrong.
+    """
+    return _make_mistake(f"families.toml, {name}", _look_up("family", name), evidence)
+
+
+def _look_up(kind: str, name: str, where: str = "families.toml") -> Any:
+    """Return what families.toml has under a kind and a name."""
+    entries = _read_families()[kind]
+    if name not in entries:
+        names = ", ".join(entries)
+        raise WordsError(f'{where}: there is no {kind} "{name}"; families.toml has {names}.')
+    return entries[name]
+
+
+def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
+    """Return the mistakes of a bank that several exercises share.
+
+    Raises:
+        WordsError: there is no such bank, or its words are wrong.
+    """
+    entries = _entries("families.toml", {name: _look_up("bank", name, where)}, name)
+    return [_make_mistake(f"families.toml, {_title(each)}", each, evidence) for each in entries]
+
+
+def check_families() -> None:
+    """Read the words of every family and of every shared bank.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    families = _read_families()
+    for name in families["family"]:
+        family(name)
+    for name in families["bank"]:
+        _check_unique("families.toml", shared_bank(name))
+
+
+@cache
+def read_errors() -> list[dict]:
+    """Read the errors that everybody meets; "message" becomes a compiled expression.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    where, table = place(ERRORS), read(ERRORS)
+    check_table(where, table, {"error": list}, {})
+    errors = []
+    for entry in _entries(where, table, "error"):
+        at = f"{where}, error {entry.get('id', '?')}"
+        error = check_table(at, entry, ERROR_WORDS, ERROR_EXTRA)
+        try:
+            error["message"] = pattern = re.compile(error["message"])
+            for key in ("headline", "why", "try"):
+                error.get(key, "").format(*range(pattern.groups), near="", attribute="", menu="")
+        except (re.error, ValueError, LookupError) as trouble:
+            remedy = "correct the expression, or what stands in braces"
+            raise WordsError(f"{at}: {type(trouble).__name__}: {trouble}; {remedy}.") from None
+        errors.append(error)
+    _check_unique(where, errors)
+    return errors
+
+
+@cache
+def _read_families() -> dict:
+    table = read(FAMILIES)
+    return check_table("families.toml", table, {"family": dict, "bank": dict}, {})
+
+
+def _make_mistake(where: str, entry: Any, module: ModuleType) -> Mistake:
+    """Check the words of a mistake, and look up the names of the module."""
+    words = check_table(where, entry, WORDS, EXTRA)
+    build = _find_function(where, "build", words, module)
+    return Mistake(
+        words["id"],
+        words["name"],
+        words["expected"],
+        words["why"],
+        words["try"],
+        _read_edits(where, words.get("edits", [])),
+        words.get("part", "values"),
+        _find_function(where, "evidence", words, module),
+        build and (lambda: build),
+        tuple(_read_edits(where, edits) for edits in words.get("also", [])),
+    )
+
+
+def _find_function(where: str, key: str, words: dict, module: ModuleType) -> Any:
+    """Return the function that is named under a key, if any; what describes may be shared."""
+    name = words.get(key)
+    for home in (module, evidence) if key == "evidence" else (module,):
+        if name is None or callable(getattr(home, name, None)):
+            return name and getattr(home, name)
+    file = Path(str(module.__file__)).name
+    raise WordsError(f'{where}: {key} = "{name}", and {file} has no such function; write it there.')
+
+
+def _read_edits(where: str, pairs: Any) -> Edits:
+    def is_pair(pair) -> bool:
+        return isinstance(pair, list) and list(map(type, pair)) == [str, str]
+
+    if not isinstance(pairs, list) or not all(map(is_pair, pairs)):
+        raise WordsError(f'{where}: an edit is a pair ["old text", "new text"] (got {pairs!r}).')
+    edits = dict(pairs)
+    if len(edits) < len(pairs):
+        raise WordsError(f"{where}: two edits change the same text; join them into one.")
+    return edits
+
+
+def _entries(where: str, table: Mapping, key: str) -> list[dict]:
+    """Return the entries of the one list that a file or a group of banks has under ``key``."""
+    entries = table.get(key)
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise WordsError(f"{where}: has no [[{key}]]; write one for each known mistake.")
+    if key == "mistake" and len(table) > 1:
+        check_table(where, table, {key: list}, {"accepts": dict})
+    return entries
+
+
+def _title(entry: Mapping) -> str:
+    return f"mistake {entry.get('id', entry.get('family', entry.get('bank', '?')))}"
+
+
+def _check_unique(where: str, entries: Sequence[Any]) -> None:
+    ids = [entry["id"] if isinstance(entry, dict) else entry.id for entry in entries]
+    if twice := [id_ for id_ in ids if ids.count(id_) > 1]:
+        raise WordsError(f'{where}: two mistakes have the id "{twice[0]}"; rename one.')
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, tuple]:
+    """Read the wrong values of a chapter: exercise -> its ``ValueMistake`` objects.
+
+    ``value`` is an expression of Python: it finds the names of the chapter's module, those of the
+    module of its checkers, and ``math``. ``matches`` names a function of the checkers' module that
+    recognises more answers than this value.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    path = words_path(module)
+    where, table = place(path), read(path)
+    check_table(where, table, dict.fromkeys(module.CHECKERS, list), {})
+    names = COMMON_NAMES | vars(chapter) | vars(module)
+    banks = {}
+    for exercise in table:
+        mistakes = []
+        for entry in _entries(where, table, exercise):
+            at = f"{where}, {exercise}, {_title(entry)}"
+            words = check_table(at, entry, VALUE_WORDS, {"matches": str, "rtol": float})
+            try:
+                value = eval(words["value"], dict(names))
+            except Exception as error:
+                message = f"{type(error).__name__}: {error}"
+                raise WordsError(
+                    f'{at}: "value" cannot be computed ({message}); correct it.'
+                ) from None
+            recognise = _find_function(at, "matches", words, module)
+            texts = words["id"], value, words["name"], words["why"], words["try"]
+            mistakes.append(ValueMistake(*texts, recognise, words.get("rtol")))
+        _check_unique(f"{where}, {exercise}", mistakes)
+        banks[exercise] = tuple(mistakes)
+    return banks
