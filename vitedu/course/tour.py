@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 import tokenize
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +29,6 @@ from vitedu.course.parsing import parse
 from vitedu.course.references import defined_names
 from vitedu.course.sheet import draw_sheet
 from vitedu.exercises import BY_ID, EXERCISES, in_file
-from vitedu.exporting.importing import YOURS, find_owners
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,9 @@ class CheckedFile(NamedTuple):
         return all(row["status"] == "passed" for row in self.rows)
 
 
-def check_file(path: Path, *, seconds: float = 600) -> CheckedFile:
+def check_file(
+    path: Path, *, seconds: float = 600, owners: Mapping[str, str] | None = None
+) -> CheckedFile:
     """Run a copy of a student's notebook or Python file and collect what the checks say.
 
     The file and the student's store of results do not change.
@@ -170,6 +172,8 @@ def check_file(path: Path, *, seconds: float = 600) -> CheckedFile:
         path: a notebook of the course, under any file name, or a Python file whose top-level
             definitions are named like exercises.
         seconds: time limit of one cell; a Python file is one cell.
+        owners: of a Python file, exercise -> whose its part is, where it is not the student's and
+            so not judged.
 
     Raises:
         FileNotFoundError: the path does not exist.
@@ -191,7 +195,7 @@ def check_file(path: Path, *, seconds: float = 600) -> CheckedFile:
     if is_python and (error := _read_error(notebook.cells[0])):
         late = f"it runs for more than {seconds:g} seconds"
         raise ValueError(f"{path} cannot be run: {error.replace('KeyboardInterrupt:', late)}")
-    owners = find_owners(path.read_text("utf-8")) if is_python else {}
+    owners = owners or {}
     chosen = [BY_ID[name] for name in stubs] if is_python else in_file(files.pop())
     if owners:  # in the order of the course
         ids = stubs.keys() | owners.keys()
@@ -208,13 +212,13 @@ def check_file(path: Path, *, seconds: float = 600) -> CheckedFile:
             "mistakes": entry.get("misconceptions") or [],
             "seconds": entry.get("seconds") or 0.0,
         }
-        owner = owners.get(exercise.id, YOURS)
+        owner = owners.get(exercise.id)
         if is_python:
-            row |= {"whose": owner}
-        if owner != YOURS:
+            row |= {"whose": owner or "yours"}
+        if owner:
             row |= {"status": "not_attempted", "points": 0, "remarks": [], "mistakes": []}
         rows.append(row)
-        status = row["status"].replace("_", " ") if owner == YOURS else owner
+        status = owner or row["status"].replace("_", " ")
         lines.append(
             f"{exercise.number:<5}{exercise.id:<31}{row['points']:>5g}/{exercise.points}  {status}"
         )
