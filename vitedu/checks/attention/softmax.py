@@ -5,19 +5,12 @@ from functools import partial
 import torch
 
 from vitedu.checks.attention import drawing
+from vitedu.checks.observing import observation
 from vitedu.checks.writing import evidence, families
-from vitedu.checks.writing.kit import (
-    FLOAT64,
-    ON_ACCELERATOR,
-    Case,
-    Checker,
-    Observation,
-    also,
-    shaped,
-)
+from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, Case, Checker, also, shaped
 
 
-def sums_along_dim(case: Case, seen: Observation) -> str:
+def sums_along_dim(case: Case, seen: observation.Observation) -> str:
     output, dim = seen.arrays.get("output"), case.args.get("dim", -1)
     if output is None or output.shape != case.args["x"].shape or not output.isfinite().all():
         return ""
