@@ -1,8 +1,8 @@
 """What an author needs to write an exercise's checker. Read this page first.
 
 Role: one door to the vocabulary of a checker file. This page explains each of its words once, and
-what they take stands where they are defined. ``vitedu/checks/<chapter>/<exercise>.py`` holds what only
-Python can say::
+what they take stands where they are defined. ``vitedu/checks/<chapter>/<exercise>.py`` holds what
+only Python can say::
 
     from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
