@@ -129,6 +129,24 @@ def test_worker_needs_the_standard_library_numpy_and_torch_alone():
         assert not found, f"{module} imports {found}"
 
 
+STEPS = "observing writing judging explaining".split()  # of the checks, from the bottom
+
+
+def test_no_room_of_the_checks_imports_from_a_higher_one():
+    """What is observed knows no judge, and what judges knows no words."""
+    arrows = set()
+    for module, path in MODULES.items():
+        if not module.startswith("checks."):
+            continue
+        room = module.split(".")[1]
+        for name, _ in imports(path):
+            other = name.split(".")[1] if name.startswith("checks.") else room
+            arrows |= {(room, other)} - {(room, room)}
+            if room in STEPS:
+                assert other == room or other in STEPS[: STEPS.index(room)], f"{module}: {name}"
+    assert len(arrows) <= 60
+
+
 def is_engine(module):
     """Tell whether a module is one of those at the top of ``checks``."""
     return re.match(r"vitedu\.checks\.(writing|observing|judging|explaining)\.", module)

@@ -1,16 +1,19 @@
 """The checkers: they decide whether an answer is right, in the notebook and in the grader.
 
-The way of a check (``api.check``, ``engine.judge_answer``), and the modules of each step::
+The way of a check (``api.check``, ``engine.judge_answer``) leads through four rooms. Each stands on
+those before it, and the chapters stand beside ``explaining``::
 
-    <exercise>.py    cases     what to call, drawn anew from a seed          case, cases, inputs
+    <exercise>.py    cases     what to call, drawn anew from a seed          writing
                        |
-    the answer      observe    what it does on each case: arrays, facts      observe, drivers
+    the answer      observe    what it does on each case: arrays, facts      observing
                        |       (in the grader in another process)
-    the reference    judge     the first difference of each part             judge, compare
+    the reference    judge     the first difference of each part, points     judging
                        |
-    <exercise>.toml diagnose   the known mistake that does the same, or      diagnose, replay,
-                       |       where right turns into wrong                  contrast
-                     report    points and words                              report
+    <exercise>.toml diagnose   the known mistake that does the same, or      explaining
+                       |       where right turns into wrong
+                     report    words
+
+``observing`` is exactly what the grader's sandbox loads. ``writing`` begins with ``kit``.
 
 Each word below has one meaning in the whole package:
 

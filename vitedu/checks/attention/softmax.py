@@ -5,11 +5,13 @@ from functools import partial
 import torch
 
 from vitedu.checks.attention import drawing
+from vitedu.checks.observing import observation
 from vitedu.checks.writing import evidence, families
-from vitedu.checks.writing.kit import HALF, USUAL, Case, Checker, Observation, also, shaped
+from vitedu.checks.writing.cases import HALF
+from vitedu.checks.writing.kit import USUAL, Case, Checker, also, shaped
 
 
-def sums_along_dim(case: Case, seen: Observation) -> str:
+def sums_along_dim(case: Case, seen: observation.Observation) -> str:
     output, dim = seen.arrays.get("output"), case.args.get("dim", -1)
     if output is None or output.shape != case.args["x"].shape or not output.isfinite().all():
         return ""

@@ -3,9 +3,10 @@
 import torch
 
 from vitedu.checks.efficient.linear_attention_driver import growth
-from vitedu.checks.writing.kit import FUSED_NAMES, USUAL, Checker, Options, also, shaped
+from vitedu.checks.writing import families
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
-COST: Options = {
+COST: dict = {
     "part": "cost",
     "shapes": "q: long d; k: long d; v: long dv",
     "driver": growth.__name__,
@@ -34,7 +35,7 @@ CHECKER = Checker(
         rtol=1e-4,
         atol=2e-5,
     ),
-    forbidden=FUSED_NAMES,
+    forbidden=families.FUSED_NAMES,
     weights={"cost": 3},
     idea={
         "allowed operations": "made from products and elu",

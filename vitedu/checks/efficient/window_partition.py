@@ -1,6 +1,6 @@
 """8.1 window_partition: cut a grid into windows."""
 
-from vitedu.checks.writing.kit import EXACT, USUAL, Checker, Options, also, shaped
+from vitedu.checks.writing.kit import EXACT, USUAL, Checker, also, shaped
 
 GRIDS = (
     also("other sizes", "a square grid", b="a"),
@@ -12,7 +12,7 @@ GRIDS = (
     also("windows of one token", "windows of one token", w=1),
     *USUAL,
 )
-SIZES: Options = EXACT | {
+SIZES: dict = EXACT | {
     "letters": {"a": 5, "b": 7},  # a grid that is taken to be square fails alike with every seed
     "ranges": {"w": (2, 4)},
     "name": "{B:grid} of {a*w} x {b*w} tokens, window_size {w}",

@@ -1,6 +1,8 @@
 """3.6 count_parameters: where the parameters are."""
 
-from vitedu.checks.writing.kit import Case, Checker, Config, Generator, distinct, draw
+from torch import Generator
+
+from vitedu.checks.writing.kit import Case, Checker, Config, distinct, draw
 from vitedu.vit import PRESETS, ViTConfig
 
 

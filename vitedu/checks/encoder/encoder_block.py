@@ -3,16 +3,8 @@
 import torch
 
 from vitedu.checks.encoder import drawing
-from vitedu.checks.writing.kit import (
-    Case,
-    Checker,
-    distinct,
-    draw,
-    normal,
-    plural,
-    random_state,
-    usual,
-)
+from vitedu.checks.writing import inputs
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal, plural, usual
 from vitedu.encoder import EncoderBlock
 
 
@@ -23,7 +15,7 @@ def cases(g: torch.Generator) -> list[Case]:
         init = {"embed_dim": D, "num_heads": heads}
         if ratio is not None:
             init["mlp_ratio"] = ratio
-        state = random_state(EncoderBlock, init.values(), g, dtype)
+        state = inputs.random_state(EncoderBlock, init.values(), g, dtype)
         for name in ("attn.proj.weight", "attn.proj.bias"):
             state[name] = gain * state[name]  # how much attention adds to the tokens
         ratio_text = "" if ratio is None else f", mlp_ratio {ratio}"

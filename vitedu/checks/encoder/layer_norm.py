@@ -2,7 +2,8 @@
 
 import torch
 
-from vitedu.checks.writing.kit import BATCH_OF_ONE, ON_ACCELERATOR, TURNED, Checker, also, shaped
+from vitedu.checks.writing.cases import TURNED
+from vitedu.checks.writing.kit import ON_ACCELERATOR, USUAL, Checker, also, shaped
 
 PARAMETERS = "; weight: D; bias: D"
 START = {"weight": torch.ones_like, "bias": torch.zeros_like}
@@ -14,7 +15,7 @@ CHECKER = Checker(
     # a large spread, so that eps is felt in its own part and nowhere else
     cases=shaped(
         "x: B T D" + PARAMETERS,
-        BATCH_OF_ONE,
+        USUAL[0],
         also(
             "other axes",
             "as many tokens as features, more than 64",

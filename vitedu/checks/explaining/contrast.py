@@ -95,11 +95,12 @@ def _describe_separation(name: str, good: list, bad: list) -> str:
 def describe_pattern(cases: list[Case], got: Observations, want: Observations) -> str:
     """Say what all wrong results have in common: a factor, an order, the places that are wrong."""
     pairs = [
-        (case, name, got[case.name].arrays.get(name), wanted)
+        (case, name, got[case.name].arrays[name], wanted)
         for case in cases
         for name, wanted in want[case.name].arrays.items()
+        if name in got[case.name].arrays
     ]
-    wrong = [p for p in pairs if p[2] is not None and not is_close(p[0], p[2], p[3])]
+    wrong = [p for p in pairs if not is_close(p[0], p[2], p[3])]
     large = [p for p in wrong if p[3].numel() > 8 and min(p[3].shape) > 1]  # few show anything
     texts = [list(_list_patterns(case, ours, wanted)) for case, _, ours, wanted in large]
     common = [text for text in texts[0] if all(text in each for each in texts)] if texts else []

@@ -1,8 +1,9 @@
 """5.2 attention_rollout: through all layers at once."""
 
 import torch
+from torch import Generator
 
-from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, normal, plural, usual
+from vitedu.checks.writing.kit import Case, Checker, distinct, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:

@@ -1,18 +1,10 @@
 """5.4 logit_lens: the answer after every block."""
 
 import torch
+from torch import Generator
 
 from vitedu.checks.observing import arguments
-from vitedu.checks.writing.kit import (
-    Case,
-    Checker,
-    Generator,
-    Layer,
-    distinct,
-    normal,
-    plural,
-    usual,
-)
+from vitedu.checks.writing.kit import Case, Checker, Layer, distinct, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:

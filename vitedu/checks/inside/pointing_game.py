@@ -1,8 +1,10 @@
 """5.8 pointing_game: does a map point at the object?."""
 
 import torch
+from torch import Generator
 
-from vitedu.checks.writing.kit import Case, Checker, Generator, Observation, distinct, draw, normal
+from vitedu.checks.observing import observation
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal
 
 IMAGES = 60  # so that no two mistakes score alike by chance
 
@@ -56,7 +58,7 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-def own_share(case: Case, seen: Observation) -> str:
+def own_share(case: Case, seen: observation.Observation) -> str:
     value = seen.arrays.get("output")
     return "another result" if value is None else f"a share of {float(value):.4g}"
 

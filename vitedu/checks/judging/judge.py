@@ -76,18 +76,19 @@ def cast_clothes(
     for name, wanted in want.arrays.items():
         ours, kind = got.arrays.get(name), got.types.get(name, "")
         right = want.types.get(name, kind)
-        is_known = ours is not None and (kind == right or not kind.startswith("number"))
-        cast = _cast(ours, wanted, kind == right) if is_known else None
+        if ours is None or (kind != right and kind.startswith("number")):
+            continue
+        cast = _cast(ours, wanted, kind == right)
         if cast is None:
             continue
-        words = [f"{name} as {right}", f"{kind}, whose numbers are judged"]
+        words = f"{name} as {right}", f"{kind}, whose numbers are judged"
         if kind == right and ours.shape != wanted.shape:
-            words = [f"{name} of shape ()", f"shape {tuple(ours.shape)}"]
+            words = f"{name} of shape ()", f"shape {tuple(ours.shape)}"
         elif kind == right:
-            words = [
+            words = (
                 f"{name} of dtype {dtype_name(wanted.dtype)}",
                 f"dtype {dtype_name(ours.dtype)}",
-            ]
+            )
         devices = got.devices | {n: x for n, x in want.devices.items() if n == name}
         arrays, types = got.arrays | {name: cast}, got.types | {name: right}
         got = replace(got, arrays=arrays, types=types, devices=devices)

@@ -2,7 +2,8 @@
 
 import torch
 
-from vitedu.checks.writing.kit import ON_ACCELERATOR, TURNED, Checker, also, shaped
+from vitedu.checks.writing.cases import TURNED
+from vitedu.checks.writing.kit import ON_ACCELERATOR, Checker, also, shaped
 
 
 def _make_sure(logits: torch.Tensor) -> torch.Tensor:

@@ -3,12 +3,13 @@
 import math
 
 import torch
+from torch import Generator
 
 from vitedu.checks.judging import compare
-from vitedu.checks.observing import arguments
+from vitedu.checks.observing import arguments, observation
 from vitedu.checks.training.random_draws_driver import GRADIENT_FLOW, dropping, repeated_draws
 from vitedu.checks.training.random_draws_reader import CHANCE, are_shared
-from vitedu.checks.writing.kit import Case, Checker, Generator, Observation, distinct, draw, normal
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal
 
 WHOLE_SAMPLES = "every sample is 0 as a whole, or divided by 1 - drop_prob"
 FREQUENCY = "a sample is dropped with probability drop_prob"
@@ -16,7 +17,7 @@ INDEPENDENCE = "every sample has a draw of its own, anew in every call"
 
 
 @compare.reader(dropping.__name__, facts=(GRADIENT_FLOW,))
-def _read_dropping(case: Case, seen: Observation) -> None:
+def _read_dropping(case: Case, seen: observation.Observation) -> None:
     """Say what happened to the samples and, with ``extra["draws"]``, how often and to which."""
     x, p, outputs = case.args["x"], case.args["drop_prob"], seen.draws.get("all outputs")
     if outputs is None or outputs.shape != x.shape:

@@ -1,17 +1,9 @@
 """7.3 masked_patch_loss: the error where it was hidden."""
 
 import torch
+from torch import Generator
 
-from vitedu.checks.writing.kit import (
-    Case,
-    Checker,
-    Generator,
-    distinct,
-    draw,
-    normal,
-    plural,
-    usual,
-)
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:

@@ -1,9 +1,10 @@
 """7.1 mixup: blend two images and their labels."""
 
 import torch
+from torch import Generator
 
 from vitedu.checks.less_data import pairs
-from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, draw, plural, usual
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:

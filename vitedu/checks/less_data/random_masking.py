@@ -3,17 +3,9 @@
 from functools import partial
 
 import torch
+from torch import Generator
 
-from vitedu.checks.writing.kit import (
-    Case,
-    Checker,
-    Generator,
-    distinct,
-    draw,
-    normal,
-    plural,
-    usual,
-)
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:

@@ -1,10 +1,11 @@
 """1.6 linear_from_conv: a convolution that is a matrix."""
 
 import torch
+from torch import Generator
 
 from vitedu import patches as reference
 from vitedu.checks.patches.linear_from_conv_driver import Conv, layer_from_layer
-from vitedu.checks.writing.kit import Case, Checker, Generator, draw, normal, usual
+from vitedu.checks.writing.kit import Case, Checker, draw, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:

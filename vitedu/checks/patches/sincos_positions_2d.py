@@ -1,7 +1,9 @@
 """1.8 sincos_positions_2d: rows and columns."""
 
+from torch import Generator
+
 from vitedu import patches as reference
-from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, draw
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw
 
 
 def cases(g: Generator) -> list[Case]:

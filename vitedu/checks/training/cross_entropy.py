@@ -1,15 +1,16 @@
 """4.1 cross_entropy: the price of a wrong belief."""
 
 import torch
+from torch import Generator
 
-from vitedu.checks.writing.kit import USUAL, Case, Checker, Generator, Options, also, draw, shaped
+from vitedu.checks.writing.kit import USUAL, Case, Checker, also, draw, shaped
 
 PLAIN = "logits: B K; labels: B < K"
 SMOOTHING, STRONGER = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
 GRADS = {"gradients": ("logits",)}
 
 # logsumexp of 1e4 rounds to 2e-3
-LARGE: Options = {"part": "large scores", "rtol": 1e-4, "atol": 8e-3}
+LARGE: dict = {"part": "large scores", "rtol": 1e-4, "atol": 8e-3}
 SMOOTH = LARGE | {"part": "label smoothing"}
 ABSENT_CLASS, ONE_CLASS = "the last class does not occur", "one label for all images"
 

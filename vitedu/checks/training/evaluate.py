@@ -1,8 +1,10 @@
 """4.3 evaluate: measure without touching."""
 
+from torch import Generator
+
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.evaluation_driver import evaluation
-from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, draw
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw
 
 
 def cases(g: Generator) -> list[Case]:

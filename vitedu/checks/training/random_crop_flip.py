@@ -1,10 +1,12 @@
 """4.7 random_crop_flip: a new view of every image."""
 
 import torch
+from torch import Generator
 
+from vitedu.checks.observing import arguments
 from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
 from vitedu.checks.training.random_draws_driver import random_images, repeated_draws
-from vitedu.checks.writing.kit import Case, Checker, CpuGenerator, Generator, distinct, draw
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw
 
 
 def cases(g: Generator) -> list[Case]:
@@ -24,7 +26,8 @@ def cases(g: Generator) -> list[Case]:
         batches = f"{len(sizes)} batches, " if len(sizes) > 1 else ""
         kind = str(dtype).removeprefix("torch.")
         name = f"{batches}{B} {kind} images ({C}, {H}, {W}), padding {padding}{note}"
-        args = {"images": images, "padding": padding, "generator": CpuGenerator(draw(g, 0, 10**6))}
+        generator = arguments.CpuGenerator(draw(g, 0, 10**6))
+        args = {"images": images, "padding": padding, "generator": generator}
         rest = {"driver": random_images.__name__} | rest
         return Case(name, args, part, extra=extra, **rest)
 

@@ -1,8 +1,10 @@
 """4.2 train_one_epoch: learn from every batch once."""
 
+from torch import Generator
+
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.train_one_epoch_driver import epoch
-from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, draw
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw
 
 
 def cases(g: Generator) -> list[Case]:

@@ -1,9 +1,12 @@
 """4.4 warmup_cosine: the learning rate of every step."""
 
+from torch import Generator
+
 from vitedu import training
+from vitedu.checks.observing import observation
 from vitedu.checks.training import drawing
 from vitedu.checks.training.warmup_cosine_driver import schedule
-from vitedu.checks.writing.kit import Case, Checker, Generator, Observation, draw
+from vitedu.checks.writing.kit import Case, Checker, draw
 
 
 def cases(g: Generator) -> list[Case]:
@@ -40,7 +43,7 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-def _draw_schedule(case: Case, got: Observation, ids: list[str]):
+def _draw_schedule(case: Case, got: observation.Observation, ids: list[str]):
     """Draw both curves."""
     if "output" not in got.arrays or len(case.args["step"]) != case.args["total_steps"]:
         return None

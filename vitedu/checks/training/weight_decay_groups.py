@@ -1,7 +1,9 @@
 """4.6 weight_decay_groups: what to shrink and what not."""
 
+from torch import Generator
+
 from vitedu.checks.training.parameter_groups_driver import Network, groups
-from vitedu.checks.writing.kit import Case, Checker, Generator, draw
+from vitedu.checks.writing.kit import Case, Checker, draw
 
 
 def cases(g: Generator) -> list[Case]:

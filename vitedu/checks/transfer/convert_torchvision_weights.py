@@ -3,11 +3,11 @@
 import re
 
 import torch
-from torch import nn
+from torch import Generator, nn
 
 from vitedu import transfer as reference
 from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renaming
-from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, normal, plural
+from vitedu.checks.writing.kit import Case, Checker, distinct, normal, plural
 
 
 def cases(g: Generator) -> list[Case]:

@@ -1,7 +1,9 @@
 """9.5 layerwise_lr_groups: small steps below, large ones above."""
 
+from torch import Generator
+
 from vitedu.checks.training.parameter_groups_driver import Network, rates
-from vitedu.checks.writing.kit import Case, Checker, Generator, draw
+from vitedu.checks.writing.kit import Case, Checker, draw
 
 
 def cases(g: Generator) -> list[Case]:

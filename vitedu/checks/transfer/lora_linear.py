@@ -3,9 +3,10 @@
 from functools import partial
 
 import torch
+from torch import Generator
 
 from vitedu.checks.transfer.lora_linear_driver import merging
-from vitedu.checks.writing.kit import Case, Checker, Generator, Layer, distinct, normal, usual
+from vitedu.checks.writing.kit import Case, Checker, Layer, distinct, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:

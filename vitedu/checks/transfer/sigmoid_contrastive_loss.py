@@ -3,15 +3,15 @@
 import torch
 
 from vitedu.checks.transfer.clip_loss import TWINS, UNIT, VALUES
-from vitedu.checks.writing.kit import USUAL, Checker, Options, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 PAIRS = "image_features: B D; text_features: B D; scale = {}; bias = {}"
 # no cosine below 0: no loss at SigLIP's start is so large that a small number in the log shows in
 # it
 MILD = dict.fromkeys(VALUES, torch.abs)
 # where the features have little effect both get gradients, so that both are seen to take part
-BOTH: Options = {"gradients": tuple(VALUES)}
-LARGE: Options = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2} | BOTH
+BOTH: dict = {"gradients": tuple(VALUES)}
+LARGE: dict = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2} | BOTH
 
 CHECKER = Checker(
     cases=shaped(

@@ -1,9 +1,10 @@
 """6.5 effective_receptive_field: what a cell does depend on."""
 
 import torch
+from torch import Generator
 
 from vitedu.checks.vit_and_cnn.effective_receptive_field_driver import FeatureMap
-from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, draw, normal, usual
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:

@@ -1,6 +1,8 @@
 """6.1 receptive_field: what a cell may depend on."""
 
-from vitedu.checks.writing.kit import Case, Checker, Generator, draw
+from torch import Generator
+
+from vitedu.checks.writing.kit import Case, Checker, draw
 
 
 def cases(g: Generator) -> list[Case]:

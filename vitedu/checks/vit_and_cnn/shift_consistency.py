@@ -1,8 +1,10 @@
 """6.3 shift_consistency: how many answers survive a shift?."""
 
+from torch import Generator
+
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.evaluation_driver import evaluation
-from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, draw, normal
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal
 
 
 def cases(g: Generator) -> list[Case]:

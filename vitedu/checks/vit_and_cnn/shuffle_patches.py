@@ -1,8 +1,9 @@
 """6.8 shuffle_patches: the same patches in another order."""
 
 import torch
+from torch import Generator
 
-from vitedu.checks.writing.kit import Case, Checker, Generator, distinct, normal, usual
+from vitedu.checks.writing.kit import Case, Checker, distinct, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:

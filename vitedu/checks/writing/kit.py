@@ -1,8 +1,8 @@
 """What an author needs to write an exercise's checker. Read this page first.
 
-Role: one door to the vocabulary of a checker file. Every word is explained where it is defined;
-this page says how they fit together. ``vitedu/checks/<chapter>/<exercise>.py`` holds what only
-Python can say::
+Role: one door to the vocabulary of a checker file. This page explains each of its words once, and
+what they take stands where they are defined. ``vitedu/checks/<chapter>/<exercise>.py`` holds what
+only Python can say::
 
     from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
@@ -24,11 +24,22 @@ words that a student reads (``mistake_files`` explains it)::
     try = "Look at dim."
     edits = [["dim=-1", "dim=0"]]
 
-* **Cases.** ``shaped``, with ``also``, ``refused`` and the variations in capitals, says most of
-  them, for a class as well (``layer=``). For other inputs write a function ``cases(g)`` that
-  returns a list of ``Case``. It draws sizes with ``distinct`` and ``draw``, values with ``normal``
-  and the parameters of a layer with ``random_state``. A model, or whatever is not plain data, is
-  given as a recipe (``Config``, ``Layer``, ``Network`` ...).
+Sixteen words are enough for most exercises.
+
+* **The checker.** ``Checker`` holds all that an author writes: ``cases``, ``idea`` (part -> what a
+  student has shown who passes it; a part that fails, fails the answer), ``polish`` (a remark),
+  ``weights`` of parts, ``forbidden`` functions, ``picture`` of a counterexample.
+* **Cases by shapes.** ``shaped`` reads the arguments ("x: B D; n = B"), draws a size for each
+  letter and makes the first case. ``also`` is one more, with other sizes or options. ``refused``
+  must end in a ValueError. ``FLOAT64`` is the same in float64, ``ON_ACCELERATOR`` the same on
+  another device, ``USUAL`` both of them, a batch of one, and inputs turned round in memory.
+  ``EXACT`` is the tolerance where values are only moved.
+* **Cases by hand.** A function ``cases(g)`` returns a list of ``Case``: a name in words, the
+  arguments, the part. ``usual`` adds ``USUAL`` to them. ``draw`` draws one number, ``distinct``
+  several different ones, ``normal`` a tensor, and ``plural`` writes a count with its noun.
+* **Arguments that are no data** are recipes, built anew for every call: ``Config`` makes a
+  ``ViTConfig``, ``Layer`` a linear layer or a norm.
+
 * **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look
   into ``families.toml`` first: it has the words of mistakes that several exercises share, and whole
   banks. ``part`` is the part that the mistake fails. ``evidence`` names a function that describes
@@ -37,28 +48,20 @@ words that a student reads (``mistake_files`` explains it)::
 * **Right answers**, and the mutants of the reference that are right, stand in
   ``tests/proof/<chapter>/<exercise>.py``. ``make proof EXERCISE=row_means`` judges them all.
 
-A file that takes much from one module imports it: ``from vitedu.checks import evidence, families``.
+Whatever else a file needs it takes from its module: ``from vitedu.checks.writing import families``.
 """
 
-from torch import Generator
-
-from vitedu.checks.observing.arguments import Config, CpuGenerator, Layer
+from vitedu.checks.observing.arguments import Config, Layer
 from vitedu.checks.observing.case import Case
-from vitedu.checks.observing.observation import Observation
 from vitedu.checks.writing.cases import (
-    BATCH_OF_ONE,
     EXACT,
     FLOAT64,
-    HALF,
     ON_ACCELERATOR,
-    TURNED,
     USUAL,
-    Options,
     also,
     refused,
     shaped,
     usual,
 )
 from vitedu.checks.writing.checker import Checker
-from vitedu.checks.writing.families import FUSED_NAMES
-from vitedu.checks.writing.inputs import distinct, draw, normal, plural, random_state
+from vitedu.checks.writing.inputs import distinct, draw, normal, plural
