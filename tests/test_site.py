@@ -146,14 +146,14 @@ def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", CORES)
-def test_notebook_holds_six_questions_with_folded_answers(name):
-    """They become a page of their own."""
+def test_notebook_closes_with_questions_and_folded_answers(name):
+    """Three at least; they become a page of their own."""
     texts = [cell.source for cell in read(FILES[name]).cells]
     (text,) = (match[1] for source in texts if (match := site.SELF_TEST.search(source)))
     asked, folded = text.split("<details>", 1)
     if not re.search(r"(?m)^1\. ", asked):
         asked = re.sub(r"<details>|<summary>", "\n", folded)
-    assert len(re.findall(r"(?m)^\d+\. ", asked)) >= 6
+    assert len(re.findall(r"(?m)^\d+\. ", asked)) >= 3
     assert text.count("<details>") == text.count("</details>")
 
 
