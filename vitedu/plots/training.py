@@ -41,7 +41,7 @@ def show_by_rate(
     rates = sorted({rate for outcomes in runs.values() for rate in outcomes})
     curves = {name: [run.get(rate, np.nan) for rate in rates] for name, run in runs.items()}
     xlabel += " (a dot a seed, the line joins means)"
-    words = {"xlabel": xlabel, "ylabel": ylabel, "level": line}
+    words: Any = {"xlabel": xlabel, "ylabel": ylabel, "level": line}
     return charts.show_curves(curves, rates, log="x", limits=limits, **words)
 
 
