@@ -181,7 +181,7 @@ def _folders() -> list[Path]:
 
 
 def _latest() -> Path | None:
-    return (_folders() or [None])[-1]
+    return max(_folders(), key=lambda folder: int(folder.name), default=None)
 
 
 def _wish(folder: Path) -> dict[str, Any]:
@@ -221,10 +221,10 @@ def _spawn(folder: Path) -> None:
     if sys.platform == "win32":
         apart = {"creationflags": subprocess.IDLE_PRIORITY_CLASS | subprocess.CREATE_NO_WINDOW}
     command = [sys.executable, "-m", "vitedu.fitting.longer_run", str(folder)]
-    quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
-    environment = {**os.environ, "MPLBACKEND": "agg"}
+    apart |= {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+    apart["env"] = {**os.environ, "MPLBACKEND": "agg"}
     with open(folder / LOG, "ab") as log:
-        process = subprocess.Popen(command, stdout=log, env=environment, **quiet, **apart)
+        process = subprocess.Popen(command, stdout=log, **apart)
     _processes.append(process)
     while process.poll() is None and not (_is_running() and "process" in _wish(folder)):
         time.sleep(0.1)

@@ -5,6 +5,8 @@ Imports the standard library and torch only, for the grader's worker.
 
 from dataclasses import replace
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -44,7 +46,7 @@ class RecordingClassifier(nn.Module):
     def __init__(self, state: dict[str, torch.Tensor]):
         super().__init__()
         (hidden, inputs), (classes, _) = state["body.0.weight"].shape, state["head.weight"].shape
-        options = {"bias": "head.bias" in state, "dtype": state["head.weight"].dtype}
+        options: Any = {"bias": "head.bias" in state, "dtype": state["head.weight"].dtype}
         body = [nn.Linear(inputs, hidden, **options), Gate()]
         if "body.2.running_mean" in state:
             body += [nn.BatchNorm1d(hidden, dtype=options["dtype"])]
