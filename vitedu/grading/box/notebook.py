@@ -168,6 +168,7 @@ class Notebook:
         self.course = Course(request.places, request.modules)
         sys.meta_path.append(_FILES)
         self.cells = Cells(_FILES, request.notebooks, request.seconds)
+        self.cells.provide = self._provide
         self.probed: dict[str, Probed] = {}
         self.is_final = self.is_implicit = self.is_early = False
 
@@ -259,6 +260,8 @@ class Notebook:
             passed = any(past is answer and passed for past, passed in probed.answers)
             return Report(passed, answer)
         probed.cells.add(self.cells.number)
+        for name in reach(answer, self.cells.names):
+            self._provide(name)
         self.line.session.answer = LocalAnswer(answer)
         is_value = self.request.kinds[exercise] == "value"
         lost = self._lost_value(exercise) if is_value else self._lost(answer)
@@ -276,6 +279,15 @@ class Notebook:
             if not passed:
                 return Report(False, self._stand_in(exercise, answer))
         return Report(passed, answer)
+
+    def _provide(self, name: str) -> bool:
+        """Bind an earlier exercise that no cell has bound; tell whether it may be seen."""
+        if name not in self.request.places or name in self.cells.names:
+            return False
+        found = self.course.reference(name)
+        if type(found) is not Absent:
+            self.cells.names[name] = found
+        return type(found) is not Absent
 
     def _stand_in(self, exercise: str, answer: Any) -> Any:
         """Put the reference in the place of an answer that failed, if it may be seen."""
