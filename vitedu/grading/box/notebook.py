@@ -219,9 +219,10 @@ class Notebook:
         for exercise in exercises:
             answer = self.cells.names.get(exercise)
             is_attempt = self.request.kinds[exercise] == "value" or callable(answer)
+            probed = self.probed.get(exercise, Probed())
+            is_attempt |= self.is_final and not probed.answers  # nothing better came
             if exercise not in self.cells.names or not is_attempt or type(answer) is Absent:
                 continue
-            probed = self.probed.get(exercise, Probed())
             past, passed = probed.answers[-1] if probed.answers else (probed, False)
             is_due = past is not answer or (self.request.again if self.is_final else not passed)
             if is_due and not probed.is_settled:
