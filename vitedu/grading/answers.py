@@ -45,6 +45,8 @@ def grade_answer(
     all_found, outcomes = box.find(seed, polish, runs)
     found = all_found.get(answer.exercise)
     verdict = _judge_found(found) if found else _explain(answer.exercise, outcomes)
+    if verdict.reason == "no_cell" and any(exercise.id in s.blank for s in box.extraction.scripts):
+        verdict = Verdict(Report(exercise.id).set_not_attempted())
     flags = [*answer.flags, *_find_flags(answer.exercise, verdict, found, box)]
     grade = ExerciseGrade(
         answer.exercise,
@@ -121,6 +123,7 @@ def _explain_cell(exercise: str, number: int, outcome: Outcome) -> Verdict | Non
     errors.sort(key=lambda error: exercise in error[3] or error[1] in SYNTAX)
     if not errors:
         return None
-    _, kind, text, _ = errors[-1]
+    missing = [error for error in errors if error[1] in ("ImportError", "ModuleNotFoundError")]
+    _, kind, text, _ = missing[0] if missing and errors[-1][1] == "NameError" else errors[-1]
     reasons = dict.fromkeys(SYNTAX, "syntax") | {"TimeUp": "timeout", "MemoryError": "memory"}
     return Verdict(reason=reasons.get(kind, "import"), detail=f"cell {number}: {kind}: {text}")

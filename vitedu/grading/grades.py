@@ -71,6 +71,7 @@ class Script:
     order: list[int] | None  # places in the order in which they ran, if that is another one
     passes: dict[str, int]  # exercise -> number of the cell whose stored output says passed
     files: dict[str, str]  # Python files beside it, and those that cells write
+    blank: list[str] = field(default_factory=list)  # exercises whose marked cell has no code
 
 
 @dataclass(frozen=True)

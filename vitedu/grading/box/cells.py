@@ -15,6 +15,7 @@ import linecache
 import re
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from vitedu.checks.observing.errors import describe_error
@@ -68,6 +69,8 @@ class Cells:
         self.of_box: set[int] = set()  # places in ``errors`` of those that the box is the cause of
         self._flags = 0
         self._loop: EventLoop | None = None
+        # binds a name that no cell has bound, and tells whether it could
+        self.provide: Callable[[str], bool] = lambda name: False
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main  # dataclasses look up their module
         self.names = vars(main)
@@ -107,7 +110,7 @@ class Cells:
         for number, part in enumerate(parts, 1):
             uses = Absent.uses
             try:
-                self._run_statement(part, file)
+                self._run_or_provide(part, file)
             except TimeUp:
                 self._run_definitions(parts[number:], file)
                 raise
@@ -134,6 +137,15 @@ class Cells:
             if isinstance(part, _DEFINITIONS):
                 with contextlib.suppress(Exception), time_limit(1.0):
                     self._run_statement(part, file)
+
+    def _run_or_provide(self, part: ast.stmt, file: str) -> None:
+        """Run a statement, once more with a reference for an earlier exercise that it lacks."""
+        try:
+            self._run_statement(part, file)
+        except NameError as error:
+            if not self.provide(error.name):
+                raise
+            self._run_statement(part, file)
 
     def _run_statement(self, part: ast.stmt, file: str) -> None:
         is_value = isinstance(part, ast.Expr)

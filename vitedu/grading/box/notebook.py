@@ -168,6 +168,7 @@ class Notebook:
         self.course = Course(request.places, request.modules)
         sys.meta_path.append(_FILES)
         self.cells = Cells(_FILES, request.notebooks, request.seconds)
+        self.cells.provide = self._provide
         self.probed: dict[str, Probed] = {}
         self.is_final = self.is_implicit = self.is_early = False
 
@@ -218,9 +219,10 @@ class Notebook:
         for exercise in exercises:
             answer = self.cells.names.get(exercise)
             is_attempt = self.request.kinds[exercise] == "value" or callable(answer)
+            probed = self.probed.get(exercise, Probed())
+            is_attempt |= self.is_final and not probed.answers  # nothing better came
             if exercise not in self.cells.names or not is_attempt or type(answer) is Absent:
                 continue
-            probed = self.probed.get(exercise, Probed())
             past, passed = probed.answers[-1] if probed.answers else (probed, False)
             is_due = past is not answer or (self.request.again if self.is_final else not passed)
             if is_due and not probed.is_settled:
@@ -259,6 +261,8 @@ class Notebook:
             passed = any(past is answer and passed for past, passed in probed.answers)
             return Report(passed, answer)
         probed.cells.add(self.cells.number)
+        for name in reach(answer, self.cells.names):
+            self._provide(name)
         self.line.session.answer = LocalAnswer(answer)
         is_value = self.request.kinds[exercise] == "value"
         lost = self._lost_value(exercise) if is_value else self._lost(answer)
@@ -276,6 +280,15 @@ class Notebook:
             if not passed:
                 return Report(False, self._stand_in(exercise, answer))
         return Report(passed, answer)
+
+    def _provide(self, name: str) -> bool:
+        """Bind an earlier exercise that no cell has bound; tell whether it may be seen."""
+        if name not in self.request.places or name in self.cells.names:
+            return False
+        found = self.course.reference(name)
+        if type(found) is not Absent:
+            self.cells.names[name] = found
+        return type(found) is not Absent
 
     def _stand_in(self, exercise: str, answer: Any) -> Any:
         """Put the reference in the place of an answer that failed, if it may be seen."""

@@ -42,6 +42,7 @@ _BINDS = re.compile(
     r"(?![ \t]*(?:\w+\.implementation\b|check\(|solution\()))",
     re.MULTILINE,
 )
+_CODE = re.compile(r"^[ \t]*[^\s#]", re.MULTILINE)
 _CHECK = re.compile(r"\bcheck\s*\(")
 _COURSE_CHECK = re.compile(r"\bcheck\((\w+)")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -123,6 +124,8 @@ def _script(name: str, cells: list[Cell], files: dict[str, str], course: frozens
     script = Script(name, runs, [], defaultdict(list), defaultdict(list), None, {}, files)
     for number, cell in enumerate(cells, 1):
         is_code = cell.kind == "code"
+        if cell.exercise in BY_ID and not _CODE.search(cell.source):
+            script.blank.append(cell.exercise)
         ids = defined(cell.source)
         if not is_code and (cell.exercise not in ids or cell.exercise in by_code):
             continue
