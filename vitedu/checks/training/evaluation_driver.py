@@ -5,8 +5,6 @@ Imports the standard library and torch only, for the grader's worker.
 
 from dataclasses import replace
 
-from typing import Any
-
 import torch
 from torch import nn
 
@@ -46,12 +44,12 @@ class RecordingClassifier(nn.Module):
     def __init__(self, state: dict[str, torch.Tensor]):
         super().__init__()
         (hidden, inputs), (classes, _) = state["body.0.weight"].shape, state["head.weight"].shape
-        options: Any = {"bias": "head.bias" in state, "dtype": state["head.weight"].dtype}
-        body = [nn.Linear(inputs, hidden, **options), Gate()]
+        bias, dtype = "head.bias" in state, state["head.weight"].dtype
+        body = [nn.Linear(inputs, hidden, bias, dtype=dtype), Gate()]
         if "body.2.running_mean" in state:
-            body += [nn.BatchNorm1d(hidden, dtype=options["dtype"])]
+            body += [nn.BatchNorm1d(hidden, dtype=dtype)]
         self.body = nn.Sequential(*body)
-        self.head = nn.Linear(hidden, classes, **options)
+        self.head = nn.Linear(hidden, classes, bias, dtype=dtype)
 
     def use_log(self, log: CallLog) -> None:
         """Use this log from now on."""
