@@ -55,7 +55,7 @@ class FirstRun(TrainingPanel):
             raise ValueError(f"name different kinds, two at least, of {CLASS_NAMES}; {found}.")
         self.large = square_photograph(own, LARGE)
         data = load_cifar10(0, (round(IMAGES * seconds), 1_500, 1), kinds)
-        sizes = {"patch_size": 8, "embed_dim": 80, "depth": 2, "num_heads": 4}
+        sizes: dict[str, Any] = {"patch_size": 8, "embed_dim": 80, "depth": 2, "num_heads": 4}
         model = VisionTransformer(ViTConfig(num_classes=len(kinds), **sizes))
         self.expected = seconds_a_step(model, data)
         steps = max(seconds / self.expected, LEAST * seconds)

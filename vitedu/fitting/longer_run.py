@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ def start(
     if not kernel_answers():
         print("No longer run is started here: the profile is quick, or nobody is looking.")
         return
-    if not isinstance(minutes, Real) or isinstance(minutes, bool) or not minutes > 0:
+    if not isinstance(minutes, int | float) or isinstance(minutes, bool) or not minutes > 0:
         print("No longer run is started. Give it minutes, such as 10, 30 or 480 for a night.")
         return
     if _is_running():
@@ -138,7 +137,8 @@ def save_model(model: nn.Module, data: Any, what: str) -> Path | None:
     """
     if os.environ.get("VITEDU_KEEP_SOURCES") == "0":
         return None
-    path, config = find_file().with_suffix(".pt"), model.config
+    path = find_file().with_suffix(".pt")
+    config: Any = model.config
     known = {"mean": data.mean.tolist(), "std": data.std.tolist()}
     about = {"model": asdict(config), "data": {"class_names": list(data.class_names), **known}}
     weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}

@@ -179,7 +179,8 @@ class Run:
 
     def _drive(self, remote: RemoteAnswer) -> None:
         """Talk with one process until it has run all cells."""
-        self.remote, self.probed = remote, {id: set() for id in self.ids}
+        self.remote = remote
+        self.probed: dict[str, set] = {id: set() for id in self.ids}
         self.horizon = self._horizon_before(0, is_start=True)
         word = self._tell(self._request())
         while "end" not in word:
@@ -258,7 +259,7 @@ class Run:
 
     def _judge(self, word: dict) -> dict:
         """Judge an answer, and say whether it passed and what may be seen now."""
-        exercise, go = word["check"], {"passed": True, "modules": None}
+        exercise, go = word["check"], dict[str, Any](passed=True, modules=None)
         if exercise not in self.probed or exercise in self.ended:
             go["passed"] = exercise not in self.ended
             return go

@@ -143,7 +143,7 @@ class Cells:
         try:
             self._run_statement(part, file)
         except NameError as error:
-            if not self.provide(error.name):
+            if not self.provide(error.name or ""):
                 raise
             self._run_statement(part, file)
 

@@ -30,10 +30,10 @@ class MemoryFiles(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
     def install(self) -> None:
         """Let Python and torch open these files. Undone by ``uninstall``."""
-        builtins.open = io.open = self.open  # type: ignore[assignment]
-        torch.save = self.save  # type: ignore[assignment]
-        os.path.exists = lambda path: self.holds(path) or _exists(path)  # type: ignore
-        os.path.isfile = lambda path: self.holds(path) or _is_file(path)  # type: ignore
+        builtins.open = io.open = self.open
+        torch.save = self.save
+        os.path.exists = lambda path: self.holds(path) or _exists(path)
+        os.path.isfile = lambda path: self.holds(path) or _is_file(path)
 
     def uninstall(self) -> None:
         """Restore the functions of Python and torch."""

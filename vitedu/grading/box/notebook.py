@@ -50,7 +50,10 @@ class Report:
 
     def __init__(self, passed: bool, implementation: Any):
         self.passed, self.implementation = passed, implementation
-        self.misconceptions, self.findings, self.lines, self.remarks = [], [], [], []
+        self.misconceptions: list = []
+        self.findings: list = []
+        self.lines: list = []
+        self.remarks: list = []
         self.points = self.max_points = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -266,7 +269,7 @@ class Notebook:
         self.line.session.answer = LocalAnswer(answer)
         is_value = self.request.kinds[exercise] == "value"
         lost = self._lost_value(exercise) if is_value else self._lost(answer)
-        message = {"check": exercise, "lost": lost}
+        message: dict[str, Any] = {"check": exercise, "lost": lost}
         message |= {"final": self.is_final, "early": self.is_early}
         go = self.line.ask(message)
         passed = go["passed"]
