@@ -481,8 +481,8 @@ NOT_PUT_BACK = {
     "modes that equal everything": EQUAL + edited(MODES, WAS, (END, LEAVE_EQUAL + END)),
     "modes of another class": edited(MODES, WAS, (END, LEAVE_OTHER + END)),
 }
-TRIES |= {name: ("evaluate", text, "failed", 3.29) for name, text in NOT_PUT_BACK.items()}
-TRIES["a model that lists no modules"] = ("evaluate", UNLISTED, "failed", 2.92)
+TRIES |= {name: ("evaluate", text, "failed", 2) for name, text in NOT_PUT_BACK.items()}
+TRIES["a model that lists no modules"] = ("evaluate", UNLISTED, "failed", 2)
 
 # the bias is shared, and nobody can list it
 LIE = """
@@ -496,7 +496,7 @@ LYING = LIE + edited(
     ("linear = nn.Linear(old", "linear = Lie(old"),
     ("linear.bias.copy_(old.bias)", "linear.bias = old.bias"),
 )
-TRIES["a merged layer that hides what it shares"] = ("LoRALinear", LYING, "failed", 3.69)
+TRIES["a merged layer that hides what it shares"] = ("LoRALinear", LYING, "failed", 3)
 
 
 @pytest.fixture(autouse=True)

@@ -261,7 +261,7 @@ def test_values_may_be_measured_or_rounded(exercise):
 
 
 NO_VALUES = {
-    "attention_megabytes": [59.0, 61, "59.6", (59.6,), math.nan, -59.6],
+    "attention_megabytes": [59.0, 61, "61", (61.0,), math.nan, -59.6],
     "order_blindness": [False, "False, True", (0, 1), (False, True, True), ()],
     "untrained_entropy": [1.0, 1, 0.999, 0.99, 1.01, math.inf, True, "uniform"],
 }
