@@ -219,7 +219,7 @@ def sincos_positions_2d(grid_size: tuple[int, int], embed_dim: int) -> torch.Ten
 class PatchEmbed(nn.Module):
     """Turn every patch into a token with one matrix, kept as a convolution ``proj``.
 
-    Every ViT library keeps it so: published weights fit.
+    timm and torchvision keep it so: published weights fit.
 
     Args:
         patch_size: P, in pixels.

@@ -31,7 +31,7 @@ class MemoryFiles(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def install(self) -> None:
         """Let Python and torch open these files. Undone by ``uninstall``."""
         builtins.open = io.open = self.open
-        torch.save = self.save
+        torch.save = self.save  # type: ignore[assignment]
         os.path.exists = lambda path: self.holds(path) or _exists(path)
         os.path.isfile = lambda path: self.holds(path) or _is_file(path)
 
