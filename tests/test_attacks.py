@@ -246,7 +246,7 @@ def test_controls_do_not_move(graded):
 
 
 def test_luck_earns_nothing(graded):
-    """Three processes agree on right in 4 %; all others fail or go to a person."""
+    """What is drawn once, where the answer is defined, is right for a third; others fail."""
     points = [earned(graded, exercise(graded, f"lucky_{n}")) for n in range(TRIES)]
     assert set(points) <= {"full", "zeros", "unstable"} and points.count("full") < TRIES, points
     for number, word in enumerate(points):

@@ -30,7 +30,9 @@ from vitedu.grading.transport.wire import PREFIX, WireError, length_of, pack, un
 
 MIN_SECONDS = 0.5  # that a cell has at least after a check
 MAX_LOST = 3  # failed cells that are named with an answer
+# bound now, because a cell could replace what is looked up later
 _read, _write, _set_timer, _exit = os.read, os.write, signal.setitimer, os._exit
+_pack, _unpack, _length_of = pack, unpack, length_of
 _FILES = MemoryFiles()
 _RESTORERS: list = []  # made before the fork, for notebooks that forbid nothing
 # tools of the course's first cell that decide nothing
@@ -98,7 +100,7 @@ class Line:
     def receive(self) -> dict:
         """Wait for a request; end the process if there is none."""
         prefix = self._read(PREFIX)
-        request = unpack(prefix + self._read(length_of(prefix)), is_trusted=True)
+        request = _unpack(prefix + self._read(_length_of(prefix)), is_trusted=True)
         self.nonce = request["nonce"]
         return request
 
@@ -114,9 +116,11 @@ class Line:
     def reply(self, done: Any, failed: str = "") -> None:
         """Reply to the request received last."""
         try:
-            frame = pack({"nonce": self.nonce} | ({"failed": failed} if failed else {"done": done}))
+            frame = _pack(
+                {"nonce": self.nonce} | ({"failed": failed} if failed else {"done": done})
+            )
         except WireError as error:
-            frame = pack({"nonce": self.nonce, "failed": str(error)[:200]})
+            frame = _pack({"nonce": self.nonce, "failed": str(error)[:200]})
         view = memoryview(frame)
         while view:
             view = view[_write(self.sink, view) :]

@@ -5,6 +5,7 @@ cell changed it after its check. Standard library and torch only, for the worker
 """
 
 import builtins
+import contextlib
 import dis
 import functools
 import types
@@ -19,40 +20,47 @@ _LOADS = {dis.opmap.get(f"LOAD_{name}") for name in ("GLOBAL", "NAME", "FROM_DIC
 def reach(answer: Any, names: dict[str, Any]) -> dict[str, Any]:
     """Return the global names of a notebook that an answer reads, with their values.
 
-    A name that has no value is left out of the values, not of the keys: it stands as ``...``.
+    A name that has no value has ``...``. An object that lets nobody look is not followed.
     """
     found: dict[str, Any] = {}
     seen: dict[int, Any] = {}
     work = [answer]
     while work and len(seen) < MAX_OBJECTS:
         thing = work.pop()
-        if id(thing) in seen:
-            continue
-        seen[id(thing)] = thing
-        if isinstance(thing, types.FunctionType):
-            work += [c.cell_contents for c in thing.__closure__ or () if _is_set(c)]
-            work += [*(thing.__defaults__ or ()), *vars(thing).values()]
-            if thing.__globals__ is names:
-                for name in _reads(thing.__code__):
-                    if name in names or not hasattr(builtins, name):
-                        found[name] = names.get(name, ...)
-                        work.append(found[name])
-        elif isinstance(thing, functools.partial):
-            work += [thing.func, *thing.args, *thing.keywords.values()]
-        elif isinstance(thing, types.MethodType | staticmethod | classmethod):
-            work += [thing.__func__, getattr(thing, "__self__", None)]
-        elif isinstance(thing, property):
-            work += [thing.fget, thing.fset]
-        elif isinstance(thing, type):
-            if thing.__module__ == names["__name__"]:
-                work += [*thing.__bases__, *type.__dict__["__dict__"].__get__(thing).values()]
-        elif isinstance(thing, dict):
-            work += list(thing.values())[:MAX_OBJECTS]
-        elif isinstance(thing, list | tuple | set):
-            work += list(thing)[:MAX_OBJECTS]
-        elif type(thing).__module__ == names["__name__"]:
-            work += [type(thing), *getattr(thing, "__dict__", {}).values()]
+        if id(thing) not in seen:
+            seen[id(thing)] = thing
+            with contextlib.suppress(Exception):
+                work += _parts(thing, names, found)
     return found
+
+
+def _parts(thing: Any, names: dict[str, Any], found: dict[str, Any]) -> list:
+    """List what an object is made of, and add the global names that its code reads."""
+    if isinstance(thing, types.FunctionType):
+        parts = [c.cell_contents for c in thing.__closure__ or () if _is_set(c)]
+        parts += [*(thing.__defaults__ or ()), *vars(thing).values()]
+        if thing.__globals__ is names:
+            for name in _reads(thing.__code__):
+                if name in names or not hasattr(builtins, name):
+                    found[name] = names.get(name, ...)
+                    parts.append(found[name])
+        return parts
+    if isinstance(thing, functools.partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, types.MethodType | staticmethod | classmethod):
+        return [thing.__func__, getattr(thing, "__self__", None)]
+    if isinstance(thing, property):
+        return [thing.fget, thing.fset]
+    if isinstance(thing, type):
+        is_own = thing.__module__ == names["__name__"]
+        return [*thing.__bases__, *vars(thing).values()] if is_own else []
+    if isinstance(thing, dict):
+        return list(thing.values())[:MAX_OBJECTS]
+    if isinstance(thing, list | tuple | set):
+        return list(thing)[:MAX_OBJECTS]
+    if type(thing).__module__ == names["__name__"]:
+        return [type(thing), *getattr(thing, "__dict__", {}).values()]
+    return []
 
 
 def marks(answer: Any, names: dict[str, Any]) -> dict[str, Any]:
@@ -62,16 +70,17 @@ def marks(answer: Any, names: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mark(value: Any) -> tuple:
-    if isinstance(value, torch.Tensor):
+    if issubclass(type(value), torch.Tensor):
         return id(value), value._version
-    inner: Any = getattr(value, "__dict__", ())
-    if isinstance(value, dict):
-        inner = value
-    elif isinstance(value, list | set):
-        inner = dict(enumerate(value))
-    if isinstance(value, types.ModuleType):
-        inner = {}
-    return id(value), tuple((str(name), id(each)) for name, each in list(dict(inner).items())[:200])
+    inner: Any = {}
+    with contextlib.suppress(Exception):
+        if isinstance(value, dict):
+            inner = value
+        elif isinstance(value, list | set):
+            inner = dict(enumerate(value))
+        elif not isinstance(value, types.ModuleType):
+            inner = dict(getattr(value, "__dict__", {}))
+    return id(value), tuple((str(name), id(each)) for name, each in list(inner.items())[:200])
 
 
 def _is_set(cell: types.CellType) -> bool:
