@@ -119,7 +119,7 @@ def test_unscaled_sum_is_recognised_by_its_factor():
         "warmup_cosine",
         seed=0,
     )
-    assert report.misconception == "constant_factor" and "3.00" in str(report)
+    assert report.misconception is None and "the right values times 3" in str(report)
 
 
 # --- advice and separate results, where the bank has no mistake that does the same ---------------
@@ -214,20 +214,6 @@ def test_advice_gives_way_to_known_mistakes_and_to_errors():
         report = judge(answer, "cross_entropy", seed=0)
         assert set(failed_parts(report)) & set(checker.advice)
         assert not advice & {text for _, text in report.lines}
-
-
-@pytest.mark.parametrize("exercise", ["train_one_epoch", "evaluate"])
-def test_loss_and_accuracy_are_named_apart(exercise):
-    """Of two wrong results the one with a known mistake is named, and the other told."""
-
-    def answer(*args):
-        loss, accuracy = getattr(reference, exercise)(*args)
-        return 1.5 * loss + 0.1, 100 * accuracy
-
-    report = judge(answer, exercise, seed=0)
-    assert report.misconceptions == ["percent"]
-    assert report.headline == "the accuracy is in percent"
-    assert "mean_loss is another number" in str(report)
 
 
 @pytest.mark.parametrize("exercise", ["train_one_epoch", "evaluate"])

@@ -16,7 +16,7 @@ from vitedu.checks.writing.checker import Checker
 from vitedu.checks.writing.mistakes import Mistake
 
 REPLAY_SECONDS = 2.0  # of computing, for one case on one mistake
-MAX_PAIRS = 150  # pairs of mistakes that are tried, because a student waits
+MAX_PAIRS = 400  # pairs of mistakes that are tried, because a student waits
 
 # parts whose mistakes are recognised from facts, without replay
 _PARTS_WITHOUT_REPLAY = ("errors", "gradients", "unchanged", "any device", "again")
