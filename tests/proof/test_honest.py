@@ -11,7 +11,7 @@ from vitedu.exercises import BY_ID
 
 STUDENTS = students()
 # of 102 students: raise the first and lower the others when the grader becomes fairer
-FULL_AT_LEAST, BELOW_AT_MOST, ACCUSED_AT_MOST = 61, 0, 0
+FULL_AT_LEAST, BELOW_AT_MOST, ACCUSED_AT_MOST = 97, 0, 0
 
 
 def test_notebooks_are_many_and_say_what_they_are():
@@ -32,15 +32,10 @@ def test_answers_are_right():
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_most_honest_notebooks_have_full_points(tmp_path):
-    """Graded as one class, with a reason for every point that is missing; few are accused.
-
-    A silent zero is known of those that say ``reader: below``: statements that never ran.
-    """
+    """Graded as one class, with a reason for every point that is missing; few are accused."""
     verdicts = grade(STUDENTS, tmp_path)
     counts = Counter(verdict.word for verdict in verdicts)
     lost = {verdict.student: verdict.reasons for verdict in verdicts if verdict.word != "full"}
-    known = {student.name for student in STUDENTS if student.reader == "below"}
-    below = {verdict.student for verdict in verdicts if verdict.word == "below"}
-    assert counts["full"] >= FULL_AT_LEAST and len(below - known) <= BELOW_AT_MOST, lost
+    assert counts["full"] >= FULL_AT_LEAST and counts["below"] <= BELOW_AT_MOST, lost
     accused = {verdict.student: verdict.accusations for verdict in verdicts if verdict.accusations}
     assert len(accused) <= ACCUSED_AT_MOST, accused
