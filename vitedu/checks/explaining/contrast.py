@@ -102,10 +102,10 @@ def describe_pattern(cases: list[Case], got: Observations, want: Observations) -
     ]
     wrong = [p for p in pairs if not is_close(p[0], p[2], p[3])]
     large = [p for p in wrong if p[3].numel() > 8 and min(p[3].shape) > 1]  # few show anything
-    numbers = [p for p in wrong if p[2].numel() == p[3].numel() == 1]
+    numbers = [(x, y) for _, _, x, y in wrong if x.numel() == y.numel() == 1]
     if len(numbers) == len(wrong) > 2:  # one number a case: all of them are one row
-        rows = (torch.stack([p[i].double().flatten()[0] for p in numbers]) for i in (2, 3))
-        large = [(wrong[0][0], "", *rows)]
+        rows = [torch.stack([p[i].double().flatten()[0] for p in numbers]) for i in (0, 1)]
+        large = [(wrong[0][0], "", rows[0], rows[1])]
     texts = [list(_list_patterns(case, ours, wanted)) for case, _, ours, wanted in large]
     common = [text for text in texts[0] if all(text in each for each in texts)] if texts else []
     wrong_names = {name for _, name, *_ in wrong}

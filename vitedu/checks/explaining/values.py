@@ -82,8 +82,8 @@ class ValueChecker:
             for mistake in self.bank:
                 if mistake.matches(plain, self.accepts):
                     texts = mistake.name, "", got, mistake.why, mistake.next_step
-                    named = Diagnosis(mistake.id, *texts, ("value",))
-                    return _set_failed(report, points, expected, got, named)
+                    diagnosis = Diagnosis(mistake.id, *texts, ("value",))
+                    return _set_failed(report, points, expected, got, diagnosis)
             _set_failed(report, points, expected, got)
             report.lines.append(("try", f'hint("{self.exercise}") gives a first step.'))
             return report

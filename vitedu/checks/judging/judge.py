@@ -74,10 +74,11 @@ def cast_clothes(
     if got.error is not None or "result" in got.types and "result" not in want.types:
         return got, None
     for name, wanted in want.arrays.items():
-        ours, kind = got.arrays.get(name), got.types.get(name, "")
+        kind = got.types.get(name, "")
         right = want.types.get(name, kind)
-        if ours is None or (kind != right and kind.startswith("number")):
+        if name not in got.arrays or kind != right and kind.startswith("number"):
             continue
+        ours = got.arrays[name]
         cast = _cast(ours, wanted, kind == right)
         if cast is None:
             continue
@@ -85,14 +86,12 @@ def cast_clothes(
         if kind == right and ours.shape != wanted.shape:
             words = f"{name} of shape ()", f"shape {tuple(ours.shape)}"
         elif kind == right:
-            words = (
-                f"{name} of dtype {dtype_name(wanted.dtype)}",
-                f"dtype {dtype_name(ours.dtype)}",
-            )
+            dtypes = [dtype_name(x.dtype) for x in (wanted, ours)]
+            words = f"{name} of dtype {dtypes[0]}", f"dtype {dtypes[1]}"
         devices = got.devices | {n: x for n, x in want.devices.items() if n == name}
         arrays, types = got.arrays | {name: cast}, got.types | {name: right}
         got = replace(got, arrays=arrays, types=types, devices=devices)
-        problem = problem or Problem(Stage.CLOTHES, case, *words, credit=CLOTHES)
+        problem = problem or Problem(Stage.CLOTHES, case, words[0], words[1], credit=CLOTHES)
     return got, problem
 
 
