@@ -138,7 +138,7 @@ def course_part(name: str, namespace: dict) -> Any:
         namespace: ``globals()`` of the file; the part's text runs in it.
 
     Example:
-        >>> def softmax(x):
+        >>> def softmax(x, dim=-1):
         ...     return 0 * x
         >>> namespace = {"softmax": softmax, "math": __import__("math")}
         >>> import torch
