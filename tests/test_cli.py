@@ -191,7 +191,7 @@ def test_json_tells_remarks_and_mistakes_as_they_were_stored(monkeypatch, tmp_pa
 MY_VIT = """from vitedu.patches import patchify
 def gelu(x):
     print("mine")
-    return x
+    return x * (x > 0)
 tokens_at_224: int = 197
 def helper(): pass
 if __name__ == "__main__":
@@ -209,9 +209,10 @@ def test_check_judges_what_a_python_file_defines(tmp_path, store, capsys):
     assert list(found) == ["patchify", "tokens_at_224", "gelu"]
     assert [row["whose"] for row in found.values()] == ["the course's", "yours", "yours"]
     assert found["patchify"]["status"] == "not_attempted"
-    assert found["gelu"]["mistakes"] == ["unchanged_input"] and found["gelu"]["seconds"] > 0
+    assert found["gelu"]["mistakes"] == ["relu"] and found["gelu"]["seconds"] > 0
     assert found["tokens_at_224"]["status"] == "passed"
-    path.write_text(MY_VIT.replace("return x", "return x * (1 + (x / 2**0.5).erf()) / 2"))
+    right = MY_VIT.replace("(x > 0)", "(1 + (x / 2**0.5).erf()) / 2")
+    path.write_text(right.partition("\n")[2])  # without the course's part, which is not passed
     assert main(["check", str(path)]) == 0
     text = capsys.readouterr().out
     assert re.search(r"^3\.2 +gelu +3/3  passed$", text, re.M) and "failed" not in text
