@@ -147,13 +147,16 @@ def answered(*answers):
     return notebook
 
 
-def read_json(capsys):
-    """Read what ``check --json`` printed, as exercise -> object, and hold it to its schema."""
+def read_json(capsys, **more):
+    """Read what ``check --json`` printed, as exercise -> object, and hold it to its schema.
+
+    ``more`` are the names and types that a Python file has beside those of a notebook.
+    """
     captured = capsys.readouterr()
     assert captured.err == ""
     rows = json.loads(captured.out)
     kinds = {"exercise": str, "status": str, "points": int | float, "max_points": int | float}
-    kinds |= {"remarks": list, "mistakes": list, "seconds": float}
+    kinds |= {"remarks": list, "mistakes": list, "seconds": float, **more}
     for row in rows:
         assert list(row) == list(kinds)
         assert all(isinstance(row[name], kind) for name, kind in kinds.items())
@@ -188,7 +191,7 @@ def test_json_tells_remarks_and_mistakes_as_they_were_stored(monkeypatch, tmp_pa
 MY_VIT = """from vitedu.patches import patchify
 def gelu(x):
     print("mine")
-    return x
+    return x * (x > 0)
 tokens_at_224: int = 197
 def helper(): pass
 if __name__ == "__main__":
@@ -202,11 +205,14 @@ def test_check_judges_what_a_python_file_defines(tmp_path, store, capsys):
     path = tmp_path / "my_vit.py"
     path.write_text(MY_VIT)
     assert main(["check", str(path), "--json"]) == 1
-    found = read_json(capsys)
-    assert list(found) == ["tokens_at_224", "gelu"]
-    assert found["gelu"]["mistakes"] == ["unchanged_input"] and found["gelu"]["seconds"] > 0
+    found = read_json(capsys, whose=str)
+    assert list(found) == ["patchify", "tokens_at_224", "gelu"]
+    assert [row["whose"] for row in found.values()] == ["the course's", "yours", "yours"]
+    assert found["patchify"]["status"] == "not_attempted"
+    assert found["gelu"]["mistakes"] == ["relu"] and found["gelu"]["seconds"] > 0
     assert found["tokens_at_224"]["status"] == "passed"
-    path.write_text(MY_VIT.replace("return x", "return x * (1 + (x / 2**0.5).erf()) / 2"))
+    right = MY_VIT.replace("(x > 0)", "(1 + (x / 2**0.5).erf()) / 2")
+    path.write_text(right.partition("\n")[2])  # without the course's part, which is not passed
     assert main(["check", str(path)]) == 0
     text = capsys.readouterr().out
     assert re.search(r"^3\.2 +gelu +3/3  passed$", text, re.M) and "failed" not in text

@@ -97,7 +97,7 @@ def test_another_price_within_a_class_shows(monkeypatch):
         report = real(checker, answer, seed, cache)
         more = not report.is_flawless and seed == bank.students(2)[1]
         names = ("status", "misconceptions", "passed", "is_flawless", "head", "first_view")
-        names += ("max_points",)
+        names += ("max_points", "lines", "findings", "headline", "remarks")
         values = {name: getattr(report, name) for name in names}
         return SimpleNamespace(**values, points=report.points + more)
 

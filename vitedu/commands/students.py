@@ -18,7 +18,8 @@ JSON_HELP = (
     "print a JSON list and nothing else, an object for each exercise: exercise (its id), "
     "status (passed, failed, error, not_attempted or not_checked), points, max_points, "
     "remarks (a list of objects: part, message, points lost), mistakes (a list of the ids of those "
-    "recognised) and seconds (that the check took)"
+    "recognised) and seconds (that the check took); of a Python file also whose the part is "
+    "(yours, the course's or open)"
 )
 
 

@@ -4,8 +4,7 @@ import torch
 
 from vitedu.checks.attention import drawing
 from vitedu.checks.writing import families
-from vitedu.checks.writing.cases import TURNED
-from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
 
 THREE_AXES = "q: 2 1 B Tq d; k: 2 1 B Tk d; v: 2 1 B Tk dv"
 

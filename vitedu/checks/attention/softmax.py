@@ -7,8 +7,7 @@ import torch
 from vitedu.checks.attention import drawing
 from vitedu.checks.observing import observation
 from vitedu.checks.writing import evidence, families
-from vitedu.checks.writing.cases import HALF
-from vitedu.checks.writing.kit import USUAL, Case, Checker, also, shaped
+from vitedu.checks.writing.kit import HALF, USUAL, Case, Checker, also, shaped
 
 
 def sums_along_dim(case: Case, seen: observation.Observation) -> str:

@@ -4,8 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from vitedu import efficient as reference
-from vitedu.checks.writing.cases import TURNED
-from vitedu.checks.writing.kit import ON_ACCELERATOR, Checker, also, refused, shaped
+from vitedu.checks.writing.kit import ON_ACCELERATOR, TURNED, Checker, also, refused, shaped
 
 
 def half_and_half(tokens, keys, sizes, merge):

@@ -2,8 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.cases import TURNED
-from vitedu.checks.writing.kit import ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.writing.kit import ON_ACCELERATOR, TURNED, Checker, also, shaped
 
 
 def _near_2_6(x: torch.Tensor) -> torch.Tensor:

@@ -2,8 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.cases import TURNED
-from vitedu.checks.writing.kit import ON_ACCELERATOR, USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import ON_ACCELERATOR, TURNED, USUAL, Checker, also, shaped
 
 PARAMETERS = "; weight: D; bias: D"
 START = {"weight": torch.ones_like, "bias": torch.zeros_like}

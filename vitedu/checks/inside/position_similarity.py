@@ -2,8 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.cases import TURNED
-from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
 
 
 def _make_positions(x: torch.Tensor) -> torch.Tensor:

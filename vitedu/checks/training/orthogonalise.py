@@ -1,7 +1,6 @@
 """4.10 orthogonalise: the heart of Muon."""
 
-from vitedu.checks.writing.cases import TURNED
-from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
 
 CHECKER = Checker(
     cases=shaped(

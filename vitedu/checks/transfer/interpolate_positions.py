@@ -1,8 +1,15 @@
 """9.1 interpolate_positions: positions for another image size."""
 
 from vitedu import transfer as reference
-from vitedu.checks.writing.cases import TURNED
-from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, Checker, also, refused, shaped
+from vitedu.checks.writing.kit import (
+    FLOAT64,
+    ON_ACCELERATOR,
+    TURNED,
+    Checker,
+    also,
+    refused,
+    shaped,
+)
 
 
 def enlarges_only(pos_embed, new_grid_size, num_prefix_tokens=1):

@@ -24,7 +24,7 @@ words that a student reads (``mistake_files`` explains it)::
     try = "Look at dim."
     edits = [["dim=-1", "dim=0"]]
 
-Sixteen words are enough for most exercises.
+Eighteen words are enough for most exercises.
 
 * **The checker.** ``Checker`` holds all that an author writes: ``cases``, ``idea`` (part -> what a
   student has shown who passes it; a part that fails, fails the answer), ``polish`` (a remark),
@@ -32,7 +32,8 @@ Sixteen words are enough for most exercises.
 * **Cases by shapes.** ``shaped`` reads the arguments ("x: B D; n = B"), draws a size for each
   letter and makes the first case. ``also`` is one more, with other sizes or options. ``refused``
   must end in a ValueError. ``FLOAT64`` is the same in float64, ``ON_ACCELERATOR`` the same on
-  another device, ``USUAL`` both of them, a batch of one, and inputs turned round in memory.
+  another device, ``TURNED`` the same with its axes turned round in memory, ``USUAL`` all three and
+  a batch of one. ``HALF`` is the same in float16, for a text that promises the dtype of any float.
   ``EXACT`` is the tolerance where values are only moved.
 * **Cases by hand.** A function ``cases(g)`` returns a list of ``Case``: a name in words, the
   arguments, the part. ``usual`` adds ``USUAL`` to them. ``draw`` draws one number, ``distinct``
@@ -56,7 +57,9 @@ from vitedu.checks.observing.case import Case
 from vitedu.checks.writing.cases import (
     EXACT,
     FLOAT64,
+    HALF,
     ON_ACCELERATOR,
+    TURNED,
     USUAL,
     also,
     refused,
