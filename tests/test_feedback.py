@@ -182,7 +182,7 @@ def test_untouched_stub_is_no_failure():
     """It says so, with a first step and the minutes it takes."""
     grade = exercise_grade(state="failed", points=0.0, attempted=False, lines=[], findings=[])
     page = Tags(feedback_page(submission_grade(exercises=[grade]))).said
-    assert "The cell is as you got it. It takes about 15 minutes." in page
+    assert "The cell is as you got it. It takes about 25 minutes." in page
     assert "left as it was" in page and "not right yet" not in page
 
 

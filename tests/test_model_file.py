@@ -1,6 +1,7 @@
 """vitedu.fitting.model_file: ``vitedu train --model my_vit.py``, and who runs the text again."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -9,6 +10,8 @@ import torch
 from PIL import Image
 
 from vitedu.__main__ import main
+from vitedu.course.references import reference_source
+from vitedu.exercises import find
 from vitedu.exporting.export import export_model
 from vitedu.fitting.checkpoints import load_checkpoint
 from vitedu.fitting.model_file import FileRun
@@ -41,7 +44,9 @@ def train(out, *words):
 def test_a_run_trains_by_the_file_s_own_parts_and_is_measured_again(folder, capsys):
     """Its own loop makes the epochs; the folder keeps the text, which runs only if it is named."""
     text = (folder / "my_vit.py").read_text("utf-8")
-    text = text.replace("    model.train()\n", '    model.train()\n    print("my own epoch")\n', 1)
+    loop = reference_source(find("train_one_epoch"))
+    loop = loop.replace("    model.train()\n", '    model.train()\n    print("my own epoch")\n', 1)
+    text = re.sub(r"^train_one_epoch = course_part.*$", lambda _: loop, text, flags=re.M)
     (folder / "my_vit.py").write_text(text, "utf-8")
     assert train("run") == 0
     assert capsys.readouterr().out.count("my own epoch") == 2

@@ -161,14 +161,12 @@ def idle(exercise: Exercise) -> Expected:
 
 # --- hostile answers ----------------------------------------------------------------------------
 
+# no interrupt strikes in C; of a loop in Python a limit makes a call that fails
 _HOLD = """
+import itertools
+
 def {name}(*args):
-    while True:
-        try:
-            while True:
-                pass
-        except BaseException:
-            pass
+    return any(itertools.repeat(False))
 """
 _EXIT = """
 import os

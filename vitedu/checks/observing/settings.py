@@ -26,6 +26,7 @@ def neutral_settings():
     be nested; only the outermost one restores the random states, because every call is seeded anew.
     """
     dtype, is_autocast = torch.get_default_dtype(), torch.is_autocast_enabled("cpu")
+    depth = _autocast_depth()
     context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
     devices = context, _device.CURRENT_DEVICE, *overrides._get_current_function_mode_stack()
     _set(torch.float32, False, None, None)
@@ -36,6 +37,15 @@ def neutral_settings():
             yield
     finally:
         _set(dtype, is_autocast, *devices)
+        for _ in range(_autocast_depth() - depth):  # entered and never left: casts would be kept
+            if torch.autocast_decrement_nesting() == 0:
+                torch.clear_autocast_cache()
+
+
+def _autocast_depth() -> int:
+    """Return how many ``autocast`` blocks are open in this thread."""
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
 
 
 def _set(dtype: torch.dtype, is_autocast: bool, context: Any, device: Any, *modes: Any) -> None:

@@ -330,14 +330,22 @@ class Notebook:
         """List what a value misses: names of the cells that bind it, which the box has not made."""
         word = re.compile(rf"\b{exercise}\b")
         texts = {cell[0]: cell[1] for cell in self.request.cells if cell[2]}
-        binding = {number for number, text in texts.items() if word.search(text)}
-        words = set(re.findall(r"[^\W\d]\w*", " ".join(texts[number] for number in binding)))
+        binding = {cell: text for cell, text in texts.items() if word.search(text)}
         lost = []
         for place in sorted(self.cells.of_box):
             number, kind, text, touched = self.cells.errors[place]
-            if shared := sorted(words.intersection(touched) - self.request.places.keys()):
+            missed = {n for n in touched if any(_needs(each, n) for each in binding.values())}
+            missed |= {*touched} if number in binding else set()
+            if shared := sorted(missed - self.request.places.keys()):
                 lost.append([number, shared[0], f"{kind}: {text}"])
         return lost[-MAX_LOST:]
+
+
+def _needs(text: str, name: str) -> bool:
+    """Tell whether a name stands in a cell, and not first where the cell itself binds it."""
+    name = rf"\b{re.escape(name)}\b"
+    first = re.search(name, text)
+    return first is not None and not re.match(rf"\s*=(?!=)(?!.*{name})", text[first.end() :])
 
 
 def main(source: int, sink: int) -> None:
