@@ -191,6 +191,7 @@ class Notebook:
             if go["modules"]:
                 self.course.show(go["modules"], names)
             if go["skip"]:
+                self.cells.leave_out(number, source)
                 continue
             for name, code in mocks:
                 self._mock(name, code)
