@@ -433,6 +433,8 @@ def _run_strictly(exercise: str, found: dict[str, Found], run: Any) -> Found:
         where = "; ".join(f"{kind}: {text}" for _, kind, text, _ in strict.errors[-2:])
         words = f"the answer is not there where what is forbidden is refused: {where}"[:300]
         results = [Verdict(reason="unstable", detail=words)]
+    elif conclude(results).state == PASSED != conclude(first.results).state:
+        results = [*first.results, *results]  # luck: both have to agree
     return Found(results, strict.lost.get(exercise, []), first.script, strict)
 
 
