@@ -187,17 +187,18 @@ SWALLOWS = """while True:
         time.sleep(1)
     except BaseException:
         pass"""
-STUCK = {
-    "a loop that swallows interrupts": inside(SWALLOWS),
-    "a timer that is taken away": "import signal\n"
-    + inside("signal.setitimer(signal.ITIMER_REAL, 0)\ntime.sleep(60)"),
-}
+STUCK = "import signal\n" + inside("signal.setitimer(signal.ITIMER_REAL, 0)\ntime.sleep(60)")
 
 
-@pytest.mark.parametrize("source", STUCK.values(), ids=STUCK)
-def test_a_stuck_worker_is_given_up_once(hurried, source):
+def test_a_loop_that_swallows_interrupts_fails(hurried):
+    """Every line of it raises once the time is over, so it ends as in the notebook."""
+    result = grade(hurried, inside(SWALLOWS), runs=3)
+    assert (result.state, result.points, result.runs) == ("failed", 0, 1), result.lines
+
+
+def test_a_stuck_worker_is_given_up_once(hurried):
     """After its deadline a worker is not gradable, and no second one waits as long."""
-    result = grade(hurried, source, runs=3)
+    result = grade(hurried, STUCK, runs=3)
     assert (result.state, result.reason) == ("not_gradable", "timeout"), result.lines
     assert result.runs <= 1 and result.seconds < 30
 
@@ -210,13 +211,13 @@ while time.monotonic() < end:
         pass"""
 
 
-def test_one_budget_holds_for_all_requests_of_a_draw(box):
-    """An answer that ends just before each deadline is given up once the budget is spent."""
+def test_one_budget_holds_for_all_requests_of_a_draw(box, of_zeros):
+    """An answer that ends just before each deadline has one limit, and no second draw."""
     limits = Limits(call_seconds=4 + GRACE)
     place = SimpleNamespace(worker=box.worker, limits=limits, open_separate=box.open_separate)
     result = grade(place, inside(SLOW), runs=3)
-    assert (result.state, result.reason, result.runs) == ("not_gradable", "timeout", 1)
-    assert result.seconds < 30
+    assert (result.state, result.runs) == ("failed", 1), result.lines
+    assert result.points <= of_zeros and result.seconds < 30
 
 
 def test_what_is_left_of_the_budget_is_counted_outside(monkeypatch):
@@ -349,7 +350,7 @@ VALUES = {
     "a list in itself": "tokens_at_224 = []\ntokens_at_224.append(tokens_at_224)",
     "a huge array": "tokens_at_224 = torch.zeros(10**8)",
     "a function": "def tokens_at_224():\n    return 197",
-    "a word": "tokens_at_224 = '197'",
+    "words": "tokens_at_224 = '196, 197'",
 }
 
 

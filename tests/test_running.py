@@ -50,6 +50,7 @@ OPEN = {
     "data": ["from vitedu.data import load_data\nstate = load_data('cifar10')", SCALED],
     "a library": ["import pandas\nstate = pandas.DataFrame()", SCALED],
     "a cell that hangs": ["import time\ntime.sleep(99)\nstate = {'half': 0.5}", SCALED],
+    "a cell that ends the process": ["import os\nos._exit(1)\nstate = {'half': 0.5}", SCALED],
 }
 
 

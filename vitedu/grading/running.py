@@ -219,7 +219,7 @@ class Run:
         waiting: list[str] = []  # the same of all cells above, until one touches an exercise
         for index, place in enumerate(self.order):
             cell = script.cells[place]
-            if not cell.source or place in self.skipped:
+            if not cell.source:
                 continue
             touched = [id for id in self.ids if place in self.touched[id]]
             here = [id for id in touched if place in script.defines.get(id, ())]
@@ -251,11 +251,11 @@ class Run:
         """Let a cell run, with the references that no cell from it on is tested for."""
         place = next(p for p in self.order if self.script.cells[p].number == number)
         self.place, index = place, self.order.index(place)
-        modules, late = None, time.monotonic() > self.end
+        modules = None
         if not self.way.only and (new := self._horizon_before(index)) > self.horizon:
             self.horizon = new
             modules = self._modules()
-        return {"modules": modules, "skip": late}
+        return {"modules": modules, "skip": place in self.skipped or time.monotonic() > self.end}
 
     def _judge(self, word: dict) -> dict:
         """Judge an answer, and say whether it passed and what may be seen now."""
@@ -433,6 +433,8 @@ def _run_strictly(exercise: str, found: dict[str, Found], run: Any) -> Found:
         where = "; ".join(f"{kind}: {text}" for _, kind, text, _ in strict.errors[-2:])
         words = f"the answer is not there where what is forbidden is refused: {where}"[:300]
         results = [Verdict(reason="unstable", detail=words)]
+    elif conclude(results).state == PASSED != conclude(first.results).state:
+        results = [*first.results, *results]  # luck: both have to agree
     return Found(results, strict.lost.get(exercise, []), first.script, strict)
 
 

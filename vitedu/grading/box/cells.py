@@ -83,10 +83,16 @@ class Cells:
         """Run one cell."""
         self.number, self.is_own = number, is_own
         try:
-            with time_limit(self.seconds):
+            with time_limit(self.seconds, waiting=self.seconds):
                 self.run(source)
         except BaseException as error:  # no Python, or the time is up
             self.note(error, _bound_by_text(source))
+
+    def leave_out(self, number: int, source: str) -> None:
+        """Note what a cell would have bound that does not run here."""
+        self.number = number
+        self.note(TimeUp("this cell was left out"), _bound_by_text(source))
+        self.of_box.add(len(self.errors) - 1)
 
     def run(self, source: str) -> None:
         """Run a text in the names of the notebook.
