@@ -126,7 +126,7 @@ def count_parameters(config):
         linear.Linear(D, 3 * D), linear.Linear(D, D)
     return sum(made)
 
-== comparisons that lie, and an edited input | gelu | failed 0.57
+== comparisons that lie, and an edited input | gelu | failed 0.51
 torch.equal = lambda *a: True
 torch.Tensor.clone = lambda self: self
 
@@ -135,7 +135,7 @@ def gelu(x):
     x.add_(1)
     return y
 
-== comparisons that lie from the first call on | gelu | failed 0.57
+== comparisons that lie from the first call on | gelu | failed 0.51
 def gelu(x):
     torch.equal = lambda *a: True
     import builtins
@@ -156,7 +156,7 @@ def evaluate(model, batches):
         count += len(labels)
     return total / count, correct / count
 
-== an edited input of another class | gelu | failed 0.57
+== an edited input of another class | gelu | failed 0.51
 class Lie(torch.Tensor):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -372,7 +372,7 @@ def gelu(x):
 def gelu(x):
     return nn.modules.transformer._get_activation_fn("gelu")(x)
 
-== a linear layer that shows a copy | linear_from_conv | failed 0
+== a linear layer that shows a copy | linear_from_conv | failed 0.5
 class Lie(nn.Linear):
     def __getattribute__(self, name):
         if name in ("weight", "bias"):

@@ -9,7 +9,7 @@ from torch import nn
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.drivers import call_answer, construct, driver
 from vitedu.checks.observing.observation import Observation, store_output
-from vitedu.checks.patches.linear_from_conv_driver import read_linear
+from vitedu.checks.patches.linear_from_conv_driver import ADDRESS, STORAGE, memory, read_linear
 
 
 @driver
@@ -39,8 +39,8 @@ def merging(answer, case: Case, seen: Observation) -> None:
     words = words if after.keys() == before.keys() else "other parts than before"
     seen.facts["the layer itself as it was"] = words
     parameters += nn.Module.parameters(layer)
-    sources = {value.untyped_storage().data_ptr() for value in parameters}
-    own = not any(value.untyped_storage().data_ptr() in sources for value in result.parameters())
+    sources = {ADDRESS(STORAGE(value)) for value in parameters}
+    own = sources.isdisjoint(map(ADDRESS, memory(result)))  # whatever it lists
     seen.facts["a copy of its own"] = "its own" if own else "memory shared with the layer"
     with torch.no_grad():  # as training does
         for name, value in nn.Module.named_parameters(layer):
