@@ -302,7 +302,9 @@ class Report:
         if rest := [row for row in self.rows() if row not in first]:
             words = "more" + ": a second mistake" * any(label == "mistake 2" for label, _ in rest)
             view += f'<details><summary style="opacity:.7">{words}</summary>{_grid(rest)}</details>'
-        picture = f'<div tabindex="0" style="margin:.5em 0 .2em;overflow-x:auto">{self.picture}</div>'
+        picture = (
+            f'<div tabindex="0" style="margin:.5em 0 .2em;overflow-x:auto">{self.picture}</div>'
+        )
         return (
             f'<div style="border-left:4px solid {colour};padding:.2em .8em;margin:.2em 0">'
             f"<b>{html.escape(self.head)}</b>{picture if self.picture else ''}{view}"
