@@ -153,9 +153,9 @@ class Cells:
                 raise
             self._run_statement(part, file)
 
-    def _run_statement(self, part: ast.stmt, file: str) -> None:
+    def _run_statement(self, part: Any, file: str) -> None:
         is_value = isinstance(part, ast.Expr)
-        tree: Any = ast.Expression(part.value) if is_value else ast.Module([part], [])  # type: ignore[attr-defined]
+        tree: Any = ast.Expression(part.value) if is_value else ast.Module([part], [])
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | self._flags
         code = compile(tree, file, "eval" if is_value else "exec", flags, dont_inherit=True)
         self._flags |= code.co_flags & FEATURES
