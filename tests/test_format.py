@@ -12,7 +12,7 @@ from vitedu.course.price import prices
 from vitedu.words import format_problems
 
 ROOT = Path(__file__).parents[1]
-MOST = {"vitedu": 39_982, "tests": 28_686}  # lines of Python; tests without proof
+MOST = {"vitedu": 39_983, "tests": 28_687}  # lines of Python; tests without proof
 MOST_A_CHECKER = 60  # lines of Python in the mean
 
 

@@ -79,7 +79,8 @@ def start(args) -> None:
         raise ValueError(f"there is no JupyterLab; {how}, or open {args.folder} in another editor.")
     notebook = first_notebook(args.folder)
     os.chdir(args.folder)
-    sys.argv = ["jupyter-lab", *shlex.split(args.lab_args), notebook]
+    as_root = ["--allow-root"] * (getattr(os, "geteuid", os.getpid)() == 0)  # else it refuses
+    sys.argv = ["jupyter-lab", *as_root, *shlex.split(args.lab_args), notebook]
     runpy.run_module("jupyterlab", run_name="__main__")
 
 
