@@ -83,7 +83,8 @@ def test_answer_that_ends_it_every_time_is_told_and_takes_nobody_along(box):
     result = killer.result()
     assert (result.state, result.reason, result.points) == ("not_gradable", "crashed", None)
     assert result.detail.endswith(SERVER_ENDED)
-    assert Fragile.deaths == 98  # it met the shared process once, and one of its own once
+    # it met the shared process and one of its own; a third where its death was seen before theirs
+    assert 97 <= Fragile.deaths <= 98
     for future in beside:
         result = future.result()
         assert (result.state, result.points, result.runs) == ("passed", 3, 3), result.detail

@@ -69,7 +69,6 @@ os._exit(0)
 sys.settrace(abs)
 getattr(abs, '__globals__')
 sys.meta_path.clear()
-os.environ.get('HOME')
 os.getenv('LD_PRELOAD')
 import mmap
 from socket import create_connection
@@ -86,6 +85,15 @@ def test_a_way_to_what_judges_is_found(line):
     assert "dangerous" in scanned("gelu", "def gelu(x): return helper(x)", f"{support}\n{helper}")
     assert "dangerous" in scanned("gelu", "def gelu(x): return x", f"{support}\n{helper}")
     assert "dangerous" not in scanned("gelu", "def gelu(x): return x", support)
+
+
+def test_environment_concerns_only_in_the_answer_itself():
+    """A cell above that asks it for a name is what honest notebooks do."""
+    for line in ("os.environ.get('USER')", "os.getenv('USER')"):
+        assert "dangerous" in scanned(
+            "gelu", f"def gelu(x):\n    {line}\n    return x", "import os"
+        )
+        assert "dangerous" not in scanned("gelu", "def gelu(x): return x", f"import os\n{line}")
 
 
 ORDINARY = """

@@ -26,9 +26,10 @@ INSIDES = set(
     "_getframe f_back f_locals f_globals tb_frame gi_frame cr_frame __globals__ __closure__ "
     "__code__ __subclasses__ __loader__ __spec__ __builtins__ meta_path get_objects get_referrers "
     "settrace setprofile _exit popen fork ctypes "
-    "mmap cffi cpp_extension load_inline load_library ExtensionFileLoader environ getenv putenv "
-    "LD_PRELOAD socket".split()
+    "mmap cffi cpp_extension load_inline load_library ExtensionFileLoader putenv "
+    "LD_PRELOAD socket environ getenv".split()
 )
+READS = {"environ", "getenv"}  # a cell above may well ask them for a name; an answer may not
 _JUDGES = re.compile(r"vitedu\.(checks|grading)\b")
 MOST_WORDS = 8  # that a flag names
 
@@ -41,7 +42,8 @@ def scan_answer(answer: Answer, above: Iterable[str] = ()) -> list[Flag]:
         above: all cells of the student's own up to it.
     """
     flags = []
-    if risks := sorted(set().union(*map(read_risks, above))):
+    everywhere = set().union(*map(read_risks, above)) - READS
+    if risks := sorted(everywhere | read_risks(answer.source)):
         more = f" and {len(risks) - MOST_WORDS} more" if len(risks) > MOST_WORDS else ""
         words = f"no answer needs {', '.join(risks[:MOST_WORDS])}{more}"
         flags.append(Flag("dangerous", words))
