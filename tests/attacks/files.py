@@ -69,7 +69,7 @@ CONTENT = {
         _handed_in("def softmax(x, dim=-1):\n    return " + "-" * 50_000 + "x"),
     ),
     "million_statements": (
-        "syntax no_cell unreadable zeros",
+        "syntax no_cell unreadable zeros timeout unstable",
         _handed_in(ZEROS, ("a;" * 40_000,) * 40),
     ),
     "slow_to_match": ("zeros", _handed_in(ZEROS, (*(" " * 90_000 + "(",) * 20, IMPORTS))),
