@@ -28,7 +28,7 @@ LAST = ("test_checks_banks.py",)
 # One worker takes all of a row: they share a box, or what a compiler made.
 TOGETHER = (
     "test_judge_attacks.py test_judge.py test_sharing.py test_slices.py test_undeserved.py",
-    "test_compiling.py test_compiled.py test_reference_registry.py",
+    "test_compiling.py test_reference_registry.py",
 )
 # of banks alone: right answers, mutants, benchmarks
 PROOF = [Path(__file__).with_name(name) for name in ("proof", "bench")]

@@ -5,7 +5,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu import compiled
 from vitedu import fast as module
 from vitedu.encoder import Mlp
 from vitedu.fast import fast_linear
@@ -91,28 +90,3 @@ def test_what_took_the_place_of_a_layer_is_called():
 
     layer, x = Doubled(8, 12), torch.randn(2, 64, 8)
     assert torch.equal(fast_linear(layer, x), layer(x))
-
-
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_compiler_gets_a_form_of_its_own(called, dtype, bias, monkeypatch):
-    """Values, gradients and types are those of the layer, through autocast too."""
-    # torch.compiler stays as it is: what torch imports meanwhile would keep a replaced function
-    monkeypatch.setattr(module, "forms_for_compiler", lambda x: compiled)
-    generator = torch.Generator().manual_seed(0)
-    layer, x = nn.Linear(24, 40, bias=bias), torch.randn(2, 64, 24, generator=generator)
-    at = [x.requires_grad_(), *layer.parameters()]
-    with torch.autocast("cpu", dtype=dtype, enabled=dtype is torch.bfloat16):
-        ours, expected = fast_linear(layer, x), layer(x)
-    assert ours.grad_fn.name() == "LinearBackward"
-    assert dtype is torch.bfloat16 or called()
-    assert ours.dtype is expected.dtype is dtype
-    limit = 1e-5 if dtype is torch.float32 else 0.02
-    torch.testing.assert_close(ours, expected, rtol=limit, atol=limit)
-    for our_grad, grad in zip(
-        torch.autograd.grad(ours.float().square().sum(), at),
-        torch.autograd.grad(expected.float().square().sum(), at),
-        strict=True,
-    ):
-        assert our_grad.dtype is torch.float32
-        torch.testing.assert_close(our_grad, grad, rtol=limit, atol=limit * grad.abs().max())

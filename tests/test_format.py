@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vitedu.course.price import prices
+from vitedu.exercises import EXERCISES
 from vitedu.words import format_problems
 
 ROOT = Path(__file__).parents[1]
@@ -58,8 +58,7 @@ def test_a_checker_costs_what_was_agreed():
     """Cases, what they prove, drawings: the words are TOML. Drivers and readers come beside it."""
     files = [path for path in python_files("vitedu/checks") if path.parent.name not in ENGINE]
     files = [path for path in files if not re.search("__init__|_driver|_reader", path.stem)]
-    exercises = len(prices(ROOT / "notebooks"))
-    assert exercises and lines(files) / exercises <= MOST_A_CHECKER
+    assert lines(files) / len(EXERCISES) <= MOST_A_CHECKER
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "vitedu").rglob("*.toml")), ids=lambda p: p.stem)

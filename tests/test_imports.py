@@ -31,7 +31,7 @@ exporting
 inside vit_and_cnn less_data efficient transfer
 options transplant
 vit fast
-compiled encoder
+encoder
 attention patches training
 """
 # all rooms may stand on these, and each of these on those after it

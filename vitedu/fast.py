@@ -20,14 +20,13 @@ small convolutions in front (arXiv 2106.14881).
 
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.attention import MultiHeadAttention, merge_heads, split_heads
+from vitedu.attention import MultiHeadAttention, merge_heads
 from vitedu.encoder import EncoderBlock, Mlp
 from vitedu.hardware import cpu_flags
 
@@ -113,29 +112,11 @@ def fast_linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
         return F.linear(x, layer.weight, layer.bias)
     is_float32 = x.dtype is torch.float32 and not torch.is_autocast_enabled("cpu")
     is_long = x.shape[1] >= 64  # with fewer tokens an image the convolution is the slower one
-    by_convolution = is_float32 and is_long and PREFERS_CONVOLUTION
-    if (forms := forms_for_compiler(x)) and x.shape[1] > 1:
-        return forms.linear(x, layer.weight, layer.bias, by_convolution)
-    if by_convolution:
+    if is_float32 and is_long and PREFERS_CONVOLUTION:
         pixels = x.transpose(1, 2).unsqueeze(2)  # (B, T, D) -> (B, D, 1, T), channels last, no copy
         pixels = F.conv2d(pixels, layer.weight[:, :, None, None], layer.bias)
         return pixels.squeeze(2).transpose(1, 2)  # (B, D', 1, T) -> (B, T, D'), no copy
     return F.linear(x, layer.weight, layer.bias)
-
-
-def forms_for_compiler(x: torch.Tensor) -> ModuleType | None:
-    """Give ``vitedu.compiled`` where torch.compile translates work on x on a CPU; else None.
-
-    An export gets None, because an exported model must run with torch alone.
-    """
-    is_compiling = torch.compiler.is_compiling() and not torch.compiler.is_exporting()
-    if not is_compiling or x.device.type != "cpu":
-        return None
-    # not at the top: few models are compiled, and the box in which answers are graded does not hold
-    # the module
-    from vitedu import compiled
-
-    return compiled
 
 
 def prefers_convolution() -> bool:
@@ -249,8 +230,7 @@ class FusedMlp(Mlp):
         """Map tokens (B, T, D) to (B, T, D)."""
         if not self.fused:
             return super().forward(x)
-        act = forms.gelu if (forms := forms_for_compiler(x)) else self.act
-        return fast_linear(self.fc2, act(fast_linear(self.fc1, x)))
+        return fast_linear(self.fc2, self.act(fast_linear(self.fc1, x)))
 
 
 class QuickGelu(nn.Module):
@@ -342,8 +322,6 @@ class AttentionWithOptions(MultiHeadAttention):
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Map tokens (B, T, D) to output (B, T, D) and weights (B, nh, T, T), None if fused."""
         q, k, v = self.queries_keys_values(x)
-        if self.fused and (forms := forms_for_compiler(q)):
-            return fast_linear(self.proj, merge_heads(forms.attend(q, k, v))), None
         # on a CPU torch's kernel is slow for short sequences, and in bfloat16 for all that a ViT
         # has
         is_slow = q.device.type == "cpu" and (q.dtype is torch.bfloat16 or k.shape[-2] <= 128)
@@ -362,10 +340,6 @@ class AttentionWithOptions(MultiHeadAttention):
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Project tokens (B, T, D) to queries, keys and values, each (B, nh, T, hd)."""
         qkv = fast_linear(self.qkv, x) if self.fused else self.qkv(x)  # (B, T, 3D)
-        has_options = self.qk_norm or self.rotary_table is not None
-        if forms_for_compiler(x) and not has_options:
-            q, k, v = (split_heads(part, self.num_heads) for part in qkv.chunk(3, dim=-1))
-            return q, k, v
         qkv = qkv.unflatten(-1, (3, self.num_heads, -1))  # (B, T, 3, nh, hd)
         qkv = qkv.permute(2, 0, 3, 1, 4)  # -> (3, B, nh, T, hd)
         # one copy here spares several in the products and in their backward pass; the compiler
@@ -374,7 +348,7 @@ class AttentionWithOptions(MultiHeadAttention):
         if not torch.compiler.is_compiling():
             qkv = qkv.contiguous()
         q, k, v = qkv
-        if has_options:
+        if self.qk_norm or self.rotary_table is not None:
             qk = F.layer_norm(qkv[:2], qkv.shape[-1:]) if self.qk_norm else qkv[:2]
             qk = qk if self.rotary_table is None else rotate(qk, self.rotary_table)
             q, k = qk.to(v.dtype)

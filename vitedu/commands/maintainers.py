@@ -83,12 +83,11 @@ def solve_notebooks(args) -> None:
 
 
 def lint_notebooks(args) -> int:
-    """Print every problem, and what each exercise costs; status 1 if there is a problem."""
+    """Print every problem, and what each core takes; status 1 if there is a problem."""
     from vitedu.commands.inspection import checker_problems
     from vitedu.course.core import core_table
     from vitedu.course.lint import lint, missing_notebooks
     from vitedu.course.notebooks import find_notebooks, read
-    from vitedu.course.price import price_table
     from vitedu.course.stub_text import fix_notebook
 
     paths = find_notebooks(args.path)
@@ -97,7 +96,6 @@ def lint_notebooks(args) -> int:
     problems = [problem for path in paths for problem in lint(path)]
     if args.path.is_dir():
         problems += missing_notebooks(args.path) + checker_problems()
-    print(price_table(args.path))
     print(core_table({path.stem: read(path) for path in paths}))
     print(*problems, f"{len(paths)} notebooks, {len(problems)} problems", sep="\n")
     return 1 if problems else 0
