@@ -384,11 +384,12 @@ def seeded_generator(what: str) -> torch.Generator:
     return torch.Generator().manual_seed(sum(what.encode()))
 
 
-def occlude(images: torch.Tensor, cells: int) -> torch.Tensor:
-    """Black out so many of the 16 patches of each image, drawn for each image by itself."""
+def occlude(images: torch.Tensor, cells: int, *, mean_colour: bool = False) -> torch.Tensor:
+    """Cover so many of the 16 squares of each image, drawn for it, black or in its mean colour."""
     order = torch.rand(len(images), 16, generator=seeded_generator("occlude")).argsort(dim=1)
-    hidden = (order < cells).reshape(-1, 1, 4, 4)
-    return images.masked_fill(hidden.repeat_interleave(8, 2).repeat_interleave(8, 3), 0)
+    hidden = (order < cells).reshape(-1, 1, 4, 4).repeat_interleave(8, 2).repeat_interleave(8, 3)
+    fill = images.float().mean(dim=(-2, -1), keepdim=True).round().byte() if mean_colour else 0
+    return torch.where(hidden, fill, images)
 
 
 def add_noise(images: torch.Tensor, strength: float) -> torch.Tensor:
