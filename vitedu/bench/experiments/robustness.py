@@ -72,11 +72,11 @@ DISTURBANCES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def exchange(images: torch.Tensor, side: int) -> torch.Tensor:
     """Give the squares of every image an order of its own; four squares, all 23 others in turn."""
     patches = patchify(images, side)  # (B, N, C*P*P)
-    B, N = patches.shape[:2]
+    (B, N), (H, W) = patches.shape[:2], images.shape[-2:]
     order = torch.rand(B, N, generator=seeded_generator("exchange")).argsort(dim=1)
     if N == 4:
         order = torch.tensor([*permutations(range(4))][1:])[torch.arange(B) % 23]
-    return unpatchify(patches.take_along_dim(order[..., None], dim=1), side, images.shape[-2:])
+    return unpatchify(patches.take_along_dim(order[..., None], dim=1), side, (H, W))
 
 
 def disturb(images: torch.Tensor, hidden=0, mean_colour=False, exchanged=0, moved=0):
@@ -92,7 +92,7 @@ def disturb(images: torch.Tensor, hidden=0, mean_colour=False, exchanged=0, move
 @cache
 def shipped() -> dict[str, nn.Module]:
     """Load the networks of the package, and make the CNN whose norms are those of its batch."""
-    networks = {name: load_pretrained(weights) for name, weights in SHIPPED.items()}
+    networks: dict[str, nn.Module] = {n: load_pretrained(each) for n, each in SHIPPED.items()}
     networks["CNN, norms anew"] = anew = deepcopy(networks["CNN"])
     for layer in anew.modules():
         if isinstance(layer, nn.BatchNorm2d):
