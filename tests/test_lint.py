@@ -221,6 +221,25 @@ def test_lint_finds_shipped_numbers_that_do_not_say_their_data(tmp_path, source)
     assert all("cell 'new': shows measurements without their data" in p for p in problems)
 
 
+MARKED = (
+    "**It is 5.4 points.**",
+    "**It is 5.4 points** ([row](01_patches.ipynb))",
+    "**It is so.** 5.4",
+)
+
+
+@pytest.mark.parametrize("text", MARKED)
+def test_lint_finds_a_number_in_bold_that_nothing_beside_it_shows(tmp_path, text):
+    """A link or a cell that shows it is its source, in the same section and not far away."""
+    notebook = build()
+    notebook.cells.append(new_markdown_cell(f"## 1 · The end\n\n{text}", id="new"))
+    problems = problems_of(notebook, tmp_path)
+    assert len(problems) == (text == MARKED[0]), problems
+    assert all("cell 'new': has 'It is 5.4 points.' in bold" in p for p in problems)
+    notebook.cells.append(new_code_cell("print(5.4)", id="shown"))
+    assert problems_of(notebook, tmp_path) == []
+
+
 CLASS_FAULTS = {
     "solved": (
         "raise NotImplementedError('2.5 MultiHeadAttention')",

@@ -384,11 +384,12 @@ def seeded_generator(what: str) -> torch.Generator:
     return torch.Generator().manual_seed(sum(what.encode()))
 
 
-def occlude(images: torch.Tensor, cells: int) -> torch.Tensor:
-    """Black out so many of the 16 patches of each image, drawn for each image by itself."""
+def occlude(images: torch.Tensor, cells: int, *, mean_colour: bool = False) -> torch.Tensor:
+    """Cover so many of the 16 squares of each image, drawn for it, black or in its mean colour."""
     order = torch.rand(len(images), 16, generator=seeded_generator("occlude")).argsort(dim=1)
-    hidden = (order < cells).reshape(-1, 1, 4, 4)
-    return images.masked_fill(hidden.repeat_interleave(8, 2).repeat_interleave(8, 3), 0)
+    hidden = (order < cells).reshape(-1, 1, 4, 4).repeat_interleave(8, 2).repeat_interleave(8, 3)
+    fill = images.float().mean(dim=(-2, -1), keepdim=True).round().byte() if mean_colour else 0
+    return torch.where(hidden, fill, images)
 
 
 def add_noise(images: torch.Tensor, strength: float) -> torch.Tensor:
@@ -451,15 +452,11 @@ class CellNetwork(nn.Module):
         return self.head(self.norm(x)).squeeze(-1)
 
 
-def balanced_accuracy(answers: torch.Tensor, is_same: torch.Tensor, *dims: int) -> torch.Tensor:
-    """Give the balanced accuracy of answers (B, ...) over these axes."""
-    yes = (answers & is_same).sum(dim=dims) / is_same.sum(dim=dims)
-    no = (~answers & ~is_same).sum(dim=dims) / (~is_same).sum(dim=dims)
-    return (yes + no) / 2
-
-
 def accuracy_by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[float]:
     """Give the balanced accuracy at distance 1 .. 7 from the cue."""
-    says_same, is_same = logits > 0, answers > 0.5  # (B, T)
-    cells = (CUE_DISTANCE == d for d in range(1, GRID))
-    return [balanced_accuracy(says_same[:, at], is_same[:, at], 0, 1).item() for at in cells]
+    shares = []
+    for d in range(1, GRID):
+        said, same = (x[:, CUE_DISTANCE == d] > limit for x, limit in ((logits, 0), (answers, 0.5)))
+        yes, no = said[same].float().mean(), (~said[~same]).float().mean()
+        shares.append((yes + no).item() / 2)
+    return shares

@@ -29,6 +29,8 @@ ABSOLUTE = re.compile(
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 HEADING = re.compile(r"(?m)^#+ +(.+?) *$")
 MEASURED = re.compile(r"""\bmeasured\([^,()]*(,\s*(\w+=)?["'][^()]*)?\)""")  # without live images
+BOLD = re.compile(r"\*\*(.+?)\*\*")
+SHOWS = re.compile(r"\b(?:print|compare|measured|show_\w+|explore_\w+|plots\.\w+)\(")
 ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 MOST_LINES = 25  # of a given code cell that is open
 
@@ -53,6 +55,7 @@ def lint(path: Path) -> list[str]:
         *_lint_outputs(notebook),
         *_lint_text(notebook, path),
         *_lint_data(notebook),
+        *_lint_numbers(notebook),
         *_lint_length(notebook),
         *colab.find_problems(notebook, path.stem),
         *core.find_problems(notebook, path.stem),
@@ -265,3 +268,19 @@ def _lint_data(notebook: NotebookNode) -> Iterator[str]:
                 f"{_place(notebook, index)}: shows measurements without their data; give the live "
                 "images as second argument of measured, or print the field data of one."
             )
+
+
+def _lint_numbers(notebook: NotebookNode) -> Iterator[str]:
+    """Rule: a number in bold has its source beside it: a cell that shows it, or a link."""
+    start = 0  # of the section
+    for index, cell in enumerate(notebook.cells):
+        start = index if re.match("## ", cell.source) else start
+        beside = notebook.cells[max(start, index - 3) : index + 2]
+        if cell.cell_type != "markdown" or LINK.search(cell.source):
+            continue
+        if not any(each.cell_type == "code" and SHOWS.search(each.source) for each in beside):
+            for words in filter(re.compile(r"\d").search, BOLD.findall(cell.source)):
+                yield (
+                    f"{_place(notebook, index)}: has {words!r} in bold, and no cell beside it "
+                    "shows the number; link its row or its paper, or take the bold away."
+                )
