@@ -1,7 +1,4 @@
-"""A call with tensors on an accelerator, or on a simulated one.
-
-For the grader's worker, so with the standard library and torch only.
-"""
+"""A call with tensors on an accelerator, or on a simulated one."""
 
 import contextlib
 

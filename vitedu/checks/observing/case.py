@@ -1,8 +1,7 @@
 """A case: one call to make, as plain data.
 
 Role: ``Case``, and ``Recipe`` for arguments that are not plain data, and what builds and changes
-arguments. Imports the standard library and torch only, and no reference: the grader's worker has
-this file too.
+arguments.
 """
 
 import copy

@@ -1,7 +1,6 @@
 """An observation: what an answer did on one case, as arrays and facts in words.
 
-Role: ``Observation`` and what writes results into it. Nothing is judged here. Imports the standard
-library, numpy and torch only, for the grader's worker.
+Role: ``Observation`` and what writes results into it. Nothing is judged here.
 """
 
 import contextlib

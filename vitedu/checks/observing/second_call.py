@@ -1,7 +1,6 @@
 """A second call with other values: what an answer remembers, overwrites, or leaves changed behind.
 
-Role: the driver ``second_call`` and the case that it runs. For the grader's worker, so with the
-standard library and torch only.
+Role: the driver ``second_call`` and the case that it runs.
 """
 
 from dataclasses import replace

@@ -22,7 +22,7 @@ from vitedu.checks.observing.case import Case, has_float64_inputs, is_float
 from vitedu.checks.observing.second_call import second_call_cases
 from vitedu.checks.writing.families import general_mistakes
 from vitedu.checks.writing.inputs import CheckGenerator
-from vitedu.checks.writing.mistake_files import read_mistakes, read_values
+from vitedu.checks.writing.mistake_files import read_advice, read_mistakes, read_values
 from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
 from vitedu.words import WordsError
 
@@ -46,7 +46,7 @@ class Checker:
     most_polish: float = MOST_POLISH  # the largest share of the points that polish may have
     # part -> its share of the points; default 3 for "values", 1 for any other
     weights: dict[str, int] = field(default_factory=dict)
-    # part -> (why, try): shown if this part fails first and no mistake is recognised
+    # part -> (why, try), from its TOML: shown if this part fails first and no mistake is recognised
     advice: dict[str, tuple[str, str]] = field(default_factory=dict)
     # (case, observation, ids of mistakes) -> drawing.Drawing or None
     picture: Callable | None = None
@@ -145,7 +145,8 @@ def find_checker(exercise_id: str):
     if exercise.kind == "value":
         return replace(module.CHECKERS[exercise_id], **known)
     cases = getattr(module, "cases", module.CHECKER.cases)
-    return replace(module.CHECKER, cases=cases, **known)
+    advice = module.CHECKER.advice | (read_advice(module) if bank else {})
+    return replace(module.CHECKER, cases=cases, advice=advice, **known)
 
 
 @cache
