@@ -6,9 +6,7 @@ import torch
 from vitedu import efficient as models
 from vitedu.bench.experiments import efficient, measured
 from vitedu.encoder import EncoderBlock
-from vitedu.hardware import Profile
 
-QUICK = Profile("quick", "", "")
 SIZE = sum(p.numel() for p in efficient.build("global attention", 0).parameters())
 
 

@@ -395,57 +395,17 @@ def every_second_negative(images, patch_size):
 
 UNNAMED = {
     "gelu with a steeper sigmoid": ("gelu", lambda x: x * torch.sigmoid(1.5 * x)),
-    "gelu cut off at 3": ("gelu", lambda x: encoder.gelu(x).clamp(max=3)),
-    "gelu squared": ("gelu", lambda x: encoder.gelu(x) ** 2),
-    "layer_norm by mean deviation": (
-        "layer_norm",
-        lambda x, w, b, eps=1e-6: (
-            (y := x - x.mean(-1, True)) / (y.abs().mean(-1, True) + eps) * w + b
-        ),
-    ),
-    "layer_norm around the median": (
-        "layer_norm",
-        lambda x, w, b, eps=1e-6: encoder.layer_norm(x, w, b, eps) - x.median(-1, True).values,
-    ),
-    "softmax of squares": ("softmax", lambda x, dim=-1: (x * x) / (x * x).sum(dim, keepdim=True)),
     "softmax, sharper": ("softmax", lambda x, dim=-1: attention.softmax(1.3 * x, dim)),
     "attention with a cube root": (
         "scaled_dot_product_attention",
         lambda q, k, v: ((w := attention.softmax(q @ k.mT / q.shape[-1] ** (1 / 3))) @ v, w),
     ),
-    "attention that sees itself twice": (
-        "scaled_dot_product_attention",
-        lambda q, k, v: (
-            (w := attention.softmax(q @ k.mT / q.shape[-1] ** 0.5)) @ v + v.mean(-2, True),
-            w,
-        ),
-    ),
-    "heads in reverse": ("split_heads", lambda x, h: attention.split_heads(x, h).flip(1) * 2),
-    "patches of a rolled image": ("patchify", lambda i, p: RIGHT(i.roll(1, -1), p)),
     "patches, every second negative": ("patchify", every_second_negative),
-    "patches minus their mean": ("patchify", lambda i, p: (y := RIGHT(i, p)) - y.mean(-1, True)),
-    "unpatchify, averaged": (
-        "unpatchify",
-        lambda x, p, s: patches.unpatchify(x.mean(-1, True).expand_as(x), p, s),
-    ),
-    "positions times two": (
-        "add_class_token_and_positions",
-        lambda t, c, p: patches.add_class_token_and_positions(t, c, 2 * p),
-    ),
     "tokens averaged in pairs": (
         "add_class_token_and_positions",
         lambda t, c, p: (y := patches.add_class_token_and_positions(t, c, p)) + y.roll(1, 1),
     ),
-    "sines cubed": ("sincos_positions", lambda n, d: patches.sincos_positions(n, d) ** 3),
     "macs with a stray term": ("attention_macs", lambda n, d: attention.attention_macs(n, d) + 17),
-    "parameters rounded to thousands": (
-        "count_parameters",
-        lambda c: round(encoder.count_parameters(c), -3),
-    ),
-    "loss to another power": (
-        "cross_entropy",
-        lambda x, y, s=0.0: training.cross_entropy(x, y, s) ** 1.1,
-    ),
     "rates with a step": (
         "warmup_cosine",
         lambda *a, **k: round(training.warmup_cosine(*a, **k), 4),

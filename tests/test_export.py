@@ -332,6 +332,14 @@ def test_weights_of_the_package_load_in_half_precision(solved, tmp_path):
         module.load_model(tmp_path / "other")
 
 
+def test_check_of_the_file_passes_part_by_part(solved, capsys):
+    """``vitedu check my_vit.py`` judges all twenty parts, and no file beside it changes."""
+    folder, text = solved
+    assert main(["check", str(folder / "my_vit.py")]) == 0, capsys.readouterr().out
+    assert capsys.readouterr().out.count("  passed") == 20
+    assert (folder / "my_vit.py").read_text("utf-8") == text
+
+
 def test_half_solved_course_marks_what_is_open(folder, capsys):
     """His parts beside the reference's; the docstring of the stub is one line; logits agree."""
     stub = '''
