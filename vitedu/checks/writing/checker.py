@@ -9,7 +9,7 @@ one file, ``values.py``.
 
 import importlib
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import ModuleType
@@ -110,15 +110,12 @@ class Checker:
             ids: which mistakes.
             variant: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
         """
-        chosen = [mistake.variants()[variant] for mistake in self.bank if mistake.id in ids]
-        if len(ids) == 1 and chosen and chosen[0].build:
-            return chosen[0].build()
-        return self.combine(chosen)
+        return self.combine([m.variants()[variant] for m in self.bank if m.id in ids])
 
-    def combine(self, mistakes: Iterable[Mistake]) -> Any | None:
+    def combine(self, mistakes: list[Mistake]) -> Any | None:
         """Return the reference with these mistakes made, or None if they cannot be combined."""
         if any(mistake.build for mistake in mistakes):
-            return None
+            return mistakes[0].build() if len(mistakes) == 1 and mistakes[0].build else None
         return apply_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
 
 
