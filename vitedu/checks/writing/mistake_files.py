@@ -8,7 +8,8 @@ explains errors that everybody meets (``common_errors``). Not here: whether an e
 reference (``mistakes``), and an example (``kit``).
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
-"modes"`` alone stands for all mistakes of a shared bank.
+"modes"`` alone stands for all mistakes of a shared bank. ``[advice."values"]`` holds what is said
+where that part fails first and no mistake is known.
 """
 
 import re
