@@ -1,12 +1,11 @@
 """The ablations: the list of changes, its runs, and the measurements that come with the package."""
 
-import json
 from dataclasses import asdict
 
 import pytest
 
 from vitedu.__main__ import main
-from vitedu.bench.experiments import Measurement, ablations, measured, read, settings_of
+from vitedu.bench.experiments import Measurement, ablations, measured, settings_of
 from vitedu.bench.experiments.ablations import ARMS, CHANGES, summary
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
@@ -44,45 +43,6 @@ def test_every_change_changes_one_thing_that_exists():
             before = fields[start]
             assert len([k for k in everything if everything[k] != before[k]]) == 1, name
         fields[name] = everything
-
-
-@pytest.mark.slow
-def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys, monkeypatch):
-    """The second call runs the second seed alone, and the table shows both."""
-    monkeypatch.setattr(ablations, "PRESET", "vit_micro_patch8_32")  # a smaller one
-    monkeypatch.setattr("vitedu.fitting.runs.load", lambda source: data)
-    out = tmp_path / "runs" / "rows.jsonl"
-    words = ["bench", "ablations", "--data", "x", "--epochs", "1", "--device", "cpu"]
-    words += ["--json", str(out), "--only", "textbook", "mean of", "--seeds"]
-    assert main([*words, "0"]) == 0
-    first = list(read(out, ARMS))
-    assert [row.arm for row in first] == list(CHANGES)[:2]
-    assert first[0].results["train_images"] == 100 and first[0].results["precision"]
-    assert (first[0].options, first[0].data) == ({"epochs": 1}, data.name)
-    assert main([*words, "0", "1"]) == 0
-    again = list(read(out, ARMS))
-    assert again[:2] == first and [row.seed for row in again] == [0, 0, 1, 1]
-    assert [json.loads(line) for line in out.read_text().splitlines()] == [asdict(r) for r in again]
-    printed = capsys.readouterr().out
-    assert printed.count(f"{first[0].arm}, seed 0") == 1
-    assert "valid." in printed and " 2  1  1 mean of the patches" in printed
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"arm": "convolution"}, "line 2: no arm named 'convolution'. Choices: textbook"),
-        ({"settings": {"pool": "cls"}}, "line 2: 'mean of the patches, .*' was measured"),
-        ({"kind": 1}, "line 2 is no measurement: .*unexpected keyword argument 'kind'"),
-    ],
-)
-def test_rows_of_another_list_are_refused(rows, change, message, tmp_path):
-    """A row that was made by other settings would be compared as if it were not."""
-    path = tmp_path / "rows.jsonl"
-    lines = [asdict(rows[0]), {**asdict(rows[2]), **change}]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(ValueError, match=message):
-        list(read(path, ARMS))
 
 
 def test_bench_refuses_words_that_match_nothing(tmp_path, capsys):

@@ -152,7 +152,7 @@ def test_progress_prints_every_exercise(capsys):
 
 def test_importing_the_package_loads_no_torch():
     """``import vitedu`` alone is fast; the first check loads torch."""
-    code = "import sys, vitedu; assert 'torch' not in sys.modules"
+    code = "import sys, vitedu; assert 'challenge' in dir(vitedu) and 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 

@@ -1,7 +1,6 @@
 """A challenge counts which broken parts a student's test stops, and never raises or hangs."""
 
 import random
-import subprocess
 import sys
 
 import pytest
@@ -226,9 +225,3 @@ def test_loops_over_batches_are_challenged_too():
         assert 0 <= accuracy <= 1 and loss > 0
 
     assert training.evaluate and 0 < challenge("evaluate", shares).stopped
-
-
-def test_importing_the_name_loads_no_torch():
-    """``from vitedu import challenge`` is what a notebook says; ``import vitedu`` stays fast."""
-    code = "import sys, vitedu; assert 'challenge' in dir(vitedu) and 'torch' not in sys.modules"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

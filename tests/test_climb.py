@@ -2,9 +2,8 @@
 
 import pytest
 
-from vitedu.bench.experiments import Measurement, climb, measured
-from vitedu.bench.experiments.climb import ARMS, RATES, STEPS
-from vitedu.fitting import TrainConfig
+from vitedu.bench.experiments import Measurement, climb
+from vitedu.bench.experiments.climb import ARMS, STEPS
 from vitedu.plots.training import show_climb
 
 
@@ -12,29 +11,6 @@ def row(arm, seed, accuracy, **more):
     """One measurement of an arm."""
     results = {"validation_accuracy": accuracy, **more}
     return Measurement("climb", arm, ARMS[arm], seed, {}, results, "cpu", {}, "", "cifar10")
-
-
-def test_each_step_changes_one_thing():
-    """The schedule is two fields of ``TrainConfig``; everything else is one."""
-    arms = [vars(TrainConfig(**ARMS[arm])) for arm in STEPS.values()]
-    changed = [
-        {key for key in after if after[key] != before[key]}
-        for before, after in zip(arms, arms[1:], strict=False)
-    ]
-    assert changed[0] == {"final_lr", "warmup_share"}
-    assert changed[1:] == [{"crop_padding"}, {"optimizer"}, {"lr"}, {"epochs"}]
-
-
-@pytest.mark.parametrize("recipe", RATES)
-def test_best_measured_rate_has_a_worse_one_on_either_side(recipe):
-    """Else the list of rates is too short, and the notebook says so itself."""
-    rows = measured("climb", "cifar10")
-    if not rows:
-        pytest.skip(climb.NOT_MEASURED)
-    found = climb.by_rate(rows, recipe)
-    means = {rate: sum(seeds) / len(seeds) for rate, seeds in found.items()}
-    assert len(means) == len(RATES[recipe]) and all(len(seeds) == 3 for seeds in found.values())
-    assert max(means, key=means.get) not in (min(means), max(means))
 
 
 def test_rows_are_read_by_rate_and_by_step():

@@ -4,11 +4,9 @@ import pytest
 import torch
 
 from vitedu import efficient as models
-from vitedu.bench.experiments import efficient, efficient_rates, fewer_tokens, measured, search
+from vitedu.bench.experiments import efficient, measured
 from vitedu.encoder import EncoderBlock
-from vitedu.hardware import Profile
 
-QUICK = Profile("quick", "", "")
 SIZE = sum(p.numel() for p in efficient.build("global attention", 0).parameters())
 
 
@@ -87,28 +85,6 @@ def test_macs_are_counted_and_four_stages_need_a_quarter():
     assert 0.2 < small / plain < 0.3
 
 
-@pytest.mark.slow
-def test_short_runs_give_every_result():
-    """Of each kind of experiment one."""
-    assert 0 <= efficient.run("global attention", 0, QUICK)["test_accuracy"] <= 1
-    found = fewer_tokens.run("merged, 8 in every block", 0, QUICK)
-    assert found["images"] == 50 and 0.5 < found["test_accuracy"] <= 1
-    found = efficient_rates.run("ConvNeXt, 0.008", 0, QUICK)
-    assert 0 <= found["validation_accuracy"] <= 1
-
-
-def test_the_mixer_leads_at_every_rate_and_attention_alone_suffers_from_the_largest():
-    """From 0.004 to 0.016 no model changes by more than about two points."""
-    found = {row.arm: row.results["validation_accuracy"] for row in measured("efficient_rates")}
-    shares = {model: [] for model in efficient_rates.MODELS}
-    for arm, settings in efficient_rates.ARMS.items():
-        shares[settings["model"]].append(found[arm])
-    assert all(max(column) == column[2] for column in zip(*shares.values(), strict=True))
-    for model, values in shares.items():
-        assert max(values[:3]) - min(values[:3]) < 0.025
-        assert (values[0] - values[4] > 0.1) == (model in ("global attention", "random features"))
-
-
 def test_rows_are_those_that_the_notebook_speaks_of():
     """Every model has three seeds; cheaper attention is near, larger patches are far behind."""
     rows = measured("efficient")
@@ -120,36 +96,3 @@ def test_rows_are_those_that_the_notebook_speaks_of():
         plain = share["global attention"]
         assert max(share, key=share.get) == "MLP-Mixer" and share["MLP-Mixer"] > plain + 0.02
         assert share["patches of 8 px"] < plain - 0.06 < plain - 0.02 < share["linear attention"]
-
-
-def test_merging_a_few_in_every_block_costs_least():
-    """Every arm is measured, chance with three seeds; chance is no worse than the attention."""
-    rows = measured("fewer_tokens")
-    seeds = {arm: (0, 1, 2) if "random" in arm else (0,) for arm in fewer_tokens.ARMS}
-    assert sorted((r.arm, r.seed) for r in rows) == sorted((a, s) for a in seeds for s in seeds[a])
-    assert {row.results["images"] for row in rows} == {2_000}
-    found = {row.arm: row.results["test_accuracy"] for row in rows}
-    for plan in fewer_tokens.PLANS:
-        merged, *pruned = (found[f"{way}, {plan}"] for way in fewer_tokens.WAYS)
-        assert (merged > max(pruned)) == (plan != "32 at once"), plan
-    assert found["whole"] - found["merged, 8 in every block"] < 0.03
-
-
-def test_candidates_of_the_search_cost_the_same():
-    """Within six percent of the plain one, and each arm is the model that its name says."""
-    plain = models.macs(search.build("ViT", 0))
-    for arm, fields in search.ARMS.items():
-        model = search.build("ViT", 0, **fields)
-        assert abs(models.macs(model) / plain - 1) < 0.06, arm
-        assert all(getattr(model.config, key) == value for key, value in fields.items()), arm
-
-
-@pytest.mark.slow
-def test_search_has_every_candidate_with_every_seed():
-    """The rows hold what the notebook reads; a short run has the same results."""
-    rows = measured("search")
-    runs = [(row.arm, row.seed) for row in rows]
-    assert sorted(runs) == sorted((arm, seed) for arm in search.ARMS for seed in (0, 1, 2))
-    found = search.run("patches of 16 px, width 128", 0, QUICK)
-    assert found.keys() == rows[0].results.keys()
-    assert 0 <= found["validation_accuracy"] <= 1 and 0 <= found["test_accuracy"] <= 1

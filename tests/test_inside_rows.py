@@ -7,7 +7,6 @@ import torch
 
 from vitedu.bench.experiments import inside, measured
 from vitedu.data import load_data
-from vitedu.hardware import Profile
 from vitedu.inside import content_correlation
 from vitedu.patches import patchify
 from vitedu.vit_and_cnn import shuffle_patches
@@ -77,14 +76,6 @@ def test_largest_patch_pools_over_patches(data):
     with torch.no_grad():
         logits = model(images)
         assert torch.equal(logits, model.head(seen["norm"].max(dim=1).values))
-
-
-def test_run_measures_before_and_after(monkeypatch, data):
-    """A short run has its results twice, and the shuffled arm a reading of its own."""
-    monkeypatch.setattr(inside, "images", lambda *sizes, **more: data)
-    found = inside.run(SHUFFLE, 0, Profile("quick", "", ""))
-    assert {"test_accuracy", "untrained: head spread", "trained: head spread"} <= found.keys()
-    assert {"trained: like content", "trained: like content, put back"} <= found.keys()
 
 
 def test_rows_are_those_that_the_notebook_speaks_of():

@@ -19,7 +19,6 @@ WIDGETS = {  # notebook -> cells that end in a widget
     "01_patches_more": ("explorer",),
     "02_attention_more": ("explore-softmax", "photograph"),
     "04_training_more": ("explore-schedule",),
-    "05_inside_more": ("explore-positions", "explorer"),
     "06_vit_and_cnn": ("reach",),
     "07_less_data_more": ("dino-sort",),
     "08_efficient_more": ("blocks",),

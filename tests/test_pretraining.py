@@ -1,16 +1,13 @@
 """Shipped models that ``vitedu train`` does not know: a CNN, and encoders without labels."""
 
-import shutil
-
 import pytest
 import torch
 
 from vitedu.__main__ import main
-from vitedu.bench import pretraining, shipping
+from vitedu.bench import shipping
 from vitedu.bench.pretraining import CNN, DINO, EPOCHS, MASKED, photo_view, pretrain
 from vitedu.data import load_data
 from vitedu.data.photograph import FOLDER as PHOTOGRAPHS
-from vitedu.fitting.checkpoints import load_checkpoint
 from vitedu.less_data import MaskedAutoencoder
 from vitedu.options import build_model, preset
 from vitedu.pretrained import load_pretrained, preprocessing, reading
@@ -70,28 +67,6 @@ def test_probe_is_that_of_the_record(shipped, data, monkeypatch):
     accuracy = (right == data.test.labels).double().mean().item()
     assert accuracy == pytest.approx(shipped_models()[name]["accuracy"], abs=0.011)
     assert accuracy > 0.15  # chance is 0.1
-
-
-@pytest.mark.parametrize("name", [MASKED, DINO])
-def test_a_broken_run_goes_on_as_if_it_had_not_broken(data, tmp_path, monkeypatch, name):
-    """Stopped in the second of two epochs; the same weights come out, to the last bit."""
-    pretrain(name, tmp_path / "whole", epochs=2, data=data)
-    schedule = pretraining.warmup_cosine
-
-    def stop(step, *rest):
-        if step == 3:
-            raise KeyboardInterrupt
-        return schedule(step, *rest)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(pretraining, "warmup_cosine", stop)
-        pretrain(name, tmp_path / "broken", epochs=2, data=data)
-    with pytest.raises(ValueError, match="is of .* 2.*, not of .* 3"):
-        pretrain(name, tmp_path / "broken", epochs=3, data=data)
-    pretrain(name, tmp_path / "broken", epochs=2, data=data)
-    whole, broken = (load_checkpoint(tmp_path / each)[0] for each in ("whole", "broken"))
-    assert all(torch.equal(whole[key], broken[key]) for key in whole)
-    shutil.rmtree(tmp_path)
 
 
 def test_views_differ_and_stay_photographs(data):

@@ -156,12 +156,6 @@ def test_pages_name_commands_and_files_that_exist(path):
         assert anchor or heading in names, (target, heading)
 
 
-@pytest.mark.parametrize(("path", "most"), [(GITHUB / "CONTRIBUTING.md", 900), (README, 1800)])
-def test_who_comes_reads_little(path, most):
-    """So many words."""
-    assert len(path.read_text("utf-8").split()) <= most
-
-
 def section(name):
     """List the cells of each row, below its head, of the table in a section of the README."""
     text = README.read_text("utf-8").split(f"\n## {name}\n")[1].split("\n## ")[0]

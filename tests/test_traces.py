@@ -1,6 +1,7 @@
 """What a first call cannot show: answers that remember, later changes, and what is left behind."""
 
 import random
+from functools import partial
 
 import pytest
 import torch
@@ -14,97 +15,22 @@ from vitedu.checks.writing.checker import find_checker
 from vitedu.checks.writing.families import cache_results, change_settings, reuse_buffers
 
 pytestmark = pytest.mark.slow
-SEED = 3
 
 
-def message(report, name="again"):
-    """Give what one finding of a report says."""
-    return next(f.message for f in report.findings if f.name == name)
+def judge(exercise, answer):
+    """Judge an answer on one draw."""
+    return judge_answer(find_checker(exercise), answer, 3)
 
 
-def no_gradients(function):
-    return change_settings(function, lambda: torch.set_grad_enabled(False))
+def leaving(change):
+    """Give what makes an answer of a reference: after each call it changes a setting."""
+    return lambda reference: change_settings(reference, change)
 
 
-def other_dtype(function):
-    return change_settings(function, lambda: torch.set_default_dtype(torch.float64))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "name", "words"),
-    [
-        (cache_results, "cached_by_shape", "an earlier call with other values"),
-        (reuse_buffers, "buffer_overwritten", "the second call wrote into"),
-        (no_gradients, "gradients_left_off", "gradients are switched off"),
-        (other_dtype, "dtype_left", "the default dtype is torch.float64"),
-    ],
-    ids=["cache", "buffer", "gradients", "dtype"],
-)
-def test_traces_are_named(wrong, name, words):
-    """Only the second call shows them; they cost its share and no more."""
-    report = judge_answer(find_checker("merge_heads"), wrong(attention.merge_heads), SEED)
-    assert report.misconception == name and report.status == "failed"
-    assert failed_parts(report) == ["again"]
-    assert words in message(report)
-    assert report.points == report.max_points / 2
-    assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
-
-
-@pytest.mark.parametrize(
-    ("exercise", "seed_anew"),
-    [(name, torch.manual_seed) for name in ("softmax", "EncoderBlock", "random_crop_flip")]
-    + [(name, torch.manual_seed) for name in ("count_parameters", "evaluate", "train_one_epoch")],
-)
-def test_a_call_that_seeds_is_named(exercise, seed_anew):
-    """Whatever is drawn after it would be the same after every call."""
-    checker = find_checker(exercise)
-    report = judge_answer(checker, change_settings(checker.reference, lambda: seed_anew(0)), 3)
-    assert report.misconceptions == ["seeded"]
-    assert "the call seeds the global random numbers" in str(report)
-
-
-@pytest.mark.parametrize(
-    ("exercise", "leave", "words"),
-    [
-        ("mixup", lambda: torch.manual_seed(0), "another seed for torch"),
-        ("evaluate", lambda: torch.set_default_dtype(torch.float64), "dtype is torch.float64"),
-    ],
-    ids=["torch", "dtype"],
-)
-def test_what_the_first_call_alone_leaves_is_told(exercise, leave, words):
-    """Whoever sets something up once has left it behind once."""
-    once = iter([leave])
-    checker = find_checker(exercise)
-    answer = change_settings(checker.reference, lambda: next(once, bool)())
-    report = judge_answer(checker, answer, 3)
-    assert failed_parts(report) == ["again"], str(report)
-    assert words in message(report)
-
-
-LEFT = {
-    "device": (lambda: torch.set_default_device("meta"), "the default device is meta"),
-    "autocast": (lambda: torch.set_autocast_enabled("cpu", True), "autocast is on"),
-}
-
-
-@pytest.mark.parametrize(
-    ("exercise", "leave", "words"),
-    [("split_heads", *left) for left in LEFT.values()] + [("attention_macs", *LEFT["autocast"])],
-    ids=[*LEFT, "beside a number"],
-)
-def test_settings_that_stay_are_told(exercise, leave, words):
-    """Also in an exercise whose result is a plain number."""
-    checker = find_checker(exercise)
-    report = judge_answer(checker, change_settings(checker.reference, leave), 3)
-    assert not report.passed and words in message(report)
-
-
-@pytest.mark.parametrize("exercise", ["sincos_positions_2d", "packing_mask"])
-def test_a_table_is_not_overwritten_by_the_next(exercise):
-    """Sizes in reverse give a table of the same shape and other values."""
-    checker = find_checker(exercise)
-    report = judge_answer(checker, reuse_buffers(checker.reference), 3)
-    assert failed_parts(report) == ["again"]
+def leaving_once(change):
+    """The same after the first call alone."""
+    once = iter([change])
+    return leaving(lambda: next(once, bool)())
 
 
 class BeginsAlike(encoder.EncoderBlock):
@@ -115,41 +41,19 @@ class BeginsAlike(encoder.EncoderBlock):
         super().__init__(*sizes)
 
 
-def test_a_layer_that_seeds_is_named():
-    """Its first weights would be those of every other block."""
-    assert judge_answer(find_checker("EncoderBlock"), BeginsAlike, 3).misconception == "seeded"
+class StaysInEval(encoder.EncoderBlock):
+    """Switches itself to eval mode."""
+
+    def forward(self, x):
+        self.eval()
+        return super().forward(x)
 
 
-def drawing(x, dim=-1):
-    torch.rand(2), random.random()
-    return attention.softmax(x, dim)
+class WritesWhereNothingLearns(encoder.EncoderBlock):
+    """Adds into the tokens where no gradient is asked for."""
 
-
-def seeding_for_itself(x, dim=-1):
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        torch.rand(2)
-    return attention.softmax(x, dim)
-
-
-@pytest.mark.parametrize("answer", [drawing, seeding_for_itself])
-def test_draws_leave_nothing_behind(answer):
-    """Who draws, or seeds and puts back, leaves the generators to the caller."""
-    assert judge_answer(find_checker("softmax"), answer, 3).passed
-
-
-def test_an_input_that_now_requires_gradients_is_modified():
-    """Its ``.grad`` would grow from call to call."""
-
-    def effective_receptive_field(feature_map, images):
-        features = feature_map(images.requires_grad_())
-        gh, gw = features.shape[-2:]
-        features[:, :, gh // 2, gw // 2].sum().backward()
-        size = images.grad.abs().sum(dim=1).mean(dim=0)
-        return size / size.max()
-
-    report = judge_answer(find_checker("effective_receptive_field"), effective_receptive_field, 3)
-    assert report.misconception == "modifies_input" and "modified images" in str(report)
+    def forward(self, x):
+        return super().forward(x) if torch.is_grad_enabled() else x.copy_(super().forward(x))
 
 
 class RemembersWeights(attention.MultiHeadAttention):
@@ -168,28 +72,15 @@ class RemembersWeights(attention.MultiHeadAttention):
         return torch.equal(self.kept, self.proj.weight)
 
 
-def test_weights_changed_in_place_count():
-    """A module that keeps what it computed at first is called again with other weights."""
-    report = judge_answer(find_checker("MultiHeadAttention"), RemembersWeights, 3)
-    assert failed_parts(report) == ["again"]
-
-
-class StaysInEval(encoder.EncoderBlock):
-    """Switches itself to eval mode."""
-
-    def forward(self, x):
-        self.eval()
-        return super().forward(x)
-
-
-def test_modes_of_a_layer_stay():
-    """A layer that was in train mode is in train mode after its forward."""
-    report = judge_answer(find_checker("EncoderBlock"), StaysInEval, 3)
-    assert "is in eval mode" in message(report)
+def gradients_of_images(feature_map, images):
+    features = feature_map(images.requires_grad_())
+    gh, gw = features.shape[-2:]
+    features[:, :, gh // 2, gw // 2].sum().backward()
+    size = images.grad.abs().sum(dim=1).mean(dim=0)
+    return size / size.max()
 
 
 def freezing(model, batches):
-    """Evaluate and leave all parameters frozen."""
     model.requires_grad_(False)
     return training.evaluate(model, batches)
 
@@ -208,30 +99,12 @@ def by_model():
     return evaluate
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [(freezing, "is frozen"), (by_model(), "an earlier call with other values")],
-    ids=["frozen", "remembered"],
-)
-def test_evaluate_leaves_the_model(answer, words):
-    """The model comes back as it was handed over, and counts anew after its weights changed."""
-    report = judge_answer(find_checker("evaluate"), answer, 3)
-    assert words in message(report)
-
-
 def cooled(model, batches, optimizer, scheduler):
     """Train, and change a setting of the caller's optimizer for good."""
     results = training.train_one_epoch(model, batches, optimizer, scheduler)
     for group in optimizer.param_groups:
         group["lr"] /= 2
     return results
-
-
-def test_an_epoch_leaves_the_optimizer():
-    """The scheduler alone sets the rates of the caller's groups."""
-    report = judge_answer(find_checker("train_one_epoch"), cooled, 3)
-    assert failed_parts(report) == ["learning", "gradients left"]
-    assert "the optimizer's groups" in message(report, "learning")
 
 
 def frozen(module):
@@ -248,32 +121,96 @@ def scaled(module):
             value.mul_(1.01)
 
 
-@pytest.mark.parametrize(
-    ("exercise", "change"),
-    [("linear_from_conv", change) for change in (frozen, switched, scaled)]
-    + [("weight_decay_groups", frozen), ("logit_lens", switched)]
-    + [("effective_receptive_field", scaled), ("layerwise_lr_groups", frozen)],
-)
-def test_a_module_comes_back_as_it_was_handed_over(exercise, change):
-    """What learns, the mode of a part and every value stay."""
-    checker = find_checker(exercise)
+def touching(change):
+    """Give what makes an answer of a reference: after the call it changes the modules it got."""
 
-    def answer(*args):
-        result = checker.reference(*args)
-        for x in args:
-            if isinstance(x, nn.Module):
-                change(x)
-        return result
+    def make(reference):
+        def answer(*args):
+            result = reference(*args)
+            for x in args:
+                if isinstance(x, nn.Module):
+                    change(x)
+            return result
 
-    report = judge_answer(checker, answer, 3)
-    assert not report.passed and "modified" in str(report)
+        return answer
+
+    return make
 
 
-def test_counts_of_pairs_are_counted_anew():
-    """Both arguments in another order give other pairs, so a remembered table is seen."""
-    checker = find_checker("confusion_matrix")
-    report = judge_answer(checker, cache_results(checker.reference), SEED)
-    assert failed_parts(report) == ["again"]
+SEEDS, DOUBLE = partial(torch.manual_seed, 0), partial(torch.set_default_dtype, torch.float64)
+AUTOCAST = partial(torch.set_autocast_enabled, "cpu", True)
+SEEDED = "the call seeds the global random numbers"
+# exercise, what makes the answer of its reference or the answer itself, mistake, words
+TRACES = [
+    ("merge_heads", cache_results, "cached_by_shape", "an earlier call with other values"),
+    ("merge_heads", reuse_buffers, "buffer_overwritten", "the second call wrote into"),
+    (
+        "merge_heads",
+        leaving(partial(torch.set_grad_enabled, False)),
+        "gradients_left_off",
+        "gradients are switched off",
+    ),
+    ("merge_heads", leaving(DOUBLE), "dtype_left", "the default dtype is torch.float64"),
+    *(
+        (exercise, leaving(SEEDS), "seeded", SEEDED)
+        for exercise in "softmax EncoderBlock random_crop_flip count_parameters evaluate".split()
+    ),
+    ("train_one_epoch", leaving(SEEDS), "seeded", SEEDED),
+    ("EncoderBlock", BeginsAlike, "seeded", SEEDED),
+    ("mixup", leaving_once(SEEDS), "seeded", "another seed for torch"),
+    ("evaluate", leaving_once(DOUBLE), None, "dtype is torch.float64"),
+    ("split_heads", leaving(lambda: torch.set_default_device("meta")), None, "device is meta"),
+    ("split_heads", leaving(AUTOCAST), None, "autocast is on"),
+    ("attention_macs", leaving(AUTOCAST), None, "autocast is on"),  # beside a number
+    # sizes in reverse give a table of the same shape and other values
+    ("sincos_positions_2d", reuse_buffers, None, "the second call wrote into"),
+    ("packing_mask", reuse_buffers, None, "the second call wrote into"),
+    ("confusion_matrix", cache_results, None, "an earlier call with other values"),
+    ("MultiHeadAttention", RemembersWeights, None, "a call with other values is not"),
+    ("EncoderBlock", StaysInEval, None, "is in eval mode"),
+    ("EncoderBlock", WritesWhereNothingLearns, "modifies_input", "modified x in place"),
+    ("effective_receptive_field", gradients_of_images, "modifies_input", "modified images"),
+    ("evaluate", freezing, None, "is frozen"),
+    ("evaluate", by_model(), None, "an earlier call with other values"),
+    ("train_one_epoch", cooled, None, "the optimizer's groups"),
+    *(("linear_from_conv", touching(c), None, "modified") for c in (frozen, switched, scaled)),
+    ("weight_decay_groups", touching(frozen), None, "modified"),
+    ("logit_lens", touching(switched), None, "modified"),
+    ("effective_receptive_field", touching(scaled), None, "modified"),
+    ("layerwise_lr_groups", touching(frozen), None, "modified"),
+]
+MAKERS = {"cache_results", "reuse_buffers", "make", "<lambda>"}
+
+
+@pytest.mark.parametrize(("exercise", "answer", "mistake", "words"), TRACES)
+def test_what_a_call_leaves_or_remembers_is_told(exercise, answer, mistake, words):
+    """And named where it has a name; nothing of it stays in this process."""
+    if answer.__name__ in MAKERS:
+        answer = answer(find_checker(exercise).reference)
+    report = judge(exercise, answer)
+    assert not report.passed and words in str(report), str(report)
+    assert mistake is None or report.misconception == mistake
+    assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
+    if exercise == "merge_heads":  # only the second call shows it; half of the points stay
+        assert failed_parts(report) == ["again"] and report.points == report.max_points / 2
+
+
+def drawing(x, dim=-1):
+    torch.rand(2), random.random()
+    return attention.softmax(x, dim)
+
+
+def seeding_for_itself(x, dim=-1):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        torch.rand(2)
+    return attention.softmax(x, dim)
+
+
+@pytest.mark.parametrize("answer", [drawing, seeding_for_itself])
+def test_draws_leave_nothing_behind(answer):
+    """Who draws, or seeds and puts back, leaves the generators to the caller."""
+    assert judge("softmax", answer).passed
 
 
 # --- an __init__ that holds, with an open forward -------------------------------------------------
@@ -306,7 +243,7 @@ class OpenBlock(nn.Module):
 
 def test_open_forward_is_an_attempt():
     """A written __init__ is work: the report says that it holds and what is still open."""
-    report = judge_answer(find_checker("EncoderBlock"), OpenForward, 3)
+    report = judge("EncoderBlock", OpenForward)
     assert report.status == "error" and report.headline == "__init__ holds, forward is still open"
 
 
@@ -315,7 +252,7 @@ def test_open_forward_is_an_attempt():
 )
 def test_untouched_stub_is_not_attempted(exercise, stub):
     """What the notebook gives is no attempt."""
-    assert judge_answer(find_checker(exercise), stub, 3).status == "not_attempted"
+    assert judge(exercise, stub).status == "not_attempted"
 
 
 def test_one_place_in_memory_is_not_one_tensor():
@@ -326,7 +263,7 @@ def test_one_place_in_memory_is_not_one_tensor():
             return x.new_ones(())
         return vit_and_cnn.linear_cka(x, y)
 
-    report = judge_answer(find_checker("linear_cka"), linear_cka, 3)
+    report = judge("linear_cka", linear_cka)
     assert not report.is_flawless and "y the first two columns of x in memory" in str(report)
 
 
@@ -336,7 +273,7 @@ def test_float64_images_keep_their_digits():
     def random_crop_flip(images, padding, generator):
         return training.random_crop_flip(images.float(), padding, generator).to(images.dtype)
 
-    report = judge_answer(find_checker("random_crop_flip"), random_crop_flip, 3)
+    report = judge("random_crop_flip", random_crop_flip)
     assert [remark.name for remark in report.remarks] == ["dtype"]
 
 
@@ -349,5 +286,5 @@ def test_what_an_earlier_call_left_is_not_a_tensor_of_the_call():
             logits.append(head(norm(tokens[:, 0])))
         return torch.stack(logits)
 
-    report = judge_answer(find_checker("logit_lens"), logit_lens, 3)
+    report = judge("logit_lens", logit_lens)
     assert not report.passed and "own_device" not in report.misconceptions

@@ -149,14 +149,6 @@ def test_a_students_own_parts_are_used():
     assert asked == [(2e-3, 0.6)]
 
 
-def test_hundred_labels_are_ten_of_each_class_and_no_choice_is_made_on_them():
-    """Another hundred for each seed, in the first half of the validation photographs."""
-    laptop = few_labels.photographs(Profile("laptop", "", "")).validation
-    for seed in (0, 3, 9):
-        assert laptop.labels[100 * seed :][:100].bincount().tolist() == [10] * 10
-        assert laptop.labels[100 * seed :][:10].bincount().tolist() == [1] * 10
-
-
 def test_best_rate_is_chosen_on_validation_and_shown_with_its_rows():
     """Seed 0 decides; its test accuracy and the other seeds have no say."""
     arms = [f"head only, {lr:g}" for lr in few_labels.RATES["head only"][:2]]

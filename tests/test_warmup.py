@@ -1,10 +1,8 @@
 """vitedu.bench.experiments.warmup: pairs that differ in warm-up alone, and their losses."""
 
-import pytest
 import torch
 
 from vitedu.bench.experiments import Measurement, measured, warmup
-from vitedu.hardware import Profile
 
 
 def test_one_seed_gives_the_same_weights_for_either_norm():
@@ -12,16 +10,6 @@ def test_one_seed_gives_the_same_weights_for_either_norm():
     pre, post = (warmup.build(norm, seed=3).state_dict() for norm in ("pre-norm", "post-norm"))
     assert set(pre) - set(post) == {"norm.weight", "norm.bias"}
     assert all(torch.equal(post[name], pre[name]) for name in post)
-
-
-@pytest.mark.slow
-def test_warm_up_alone_differs_within_a_pair():
-    """A short run of each arm gives a loss; the arms of a pair differ in one setting."""
-    kinds = ("no warm-up", "warm-up")
-    without, climbing = (warmup.ARMS[f"pre-norm, 0.01, {kind}"] for kind in kinds)
-    assert {key for key in without if without[key] != climbing[key]} == {"warmup"}
-    results = warmup.run("post-norm, 0.003, warm-up", 0, Profile("quick", "", ""))
-    assert 0 < results["final_loss"] < 3 and results["steps_to_goal"] == "never"
 
 
 def test_table_shows_the_difference_of_each_seed():

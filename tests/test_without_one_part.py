@@ -4,10 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import measured, without_one_part
+from vitedu.bench.experiments import measured
 from vitedu.bench.experiments.without_one_part import ARMS, CONFIG, PartialBlock, build
 from vitedu.encoder import EncoderBlock
-from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer
 
 IMAGES = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -88,11 +87,3 @@ def test_measured_arms_are_those_that_notebook_03_states():
     assert max(found.pop("no residual")) < 0.35 < 0.5 < min(map(min, found.values()))
     assert max(whole) - min(map(min, found.values())) < 0.06
     assert max(map(max, found.values())) < min(whole) < max(one_head)
-
-
-@pytest.mark.parametrize("arm", ["no positions", "even weights", "no residual"])
-def test_run_trains_and_measures(arm):
-    """A short run; positions that are left out stay zero."""
-    found = without_one_part.run(arm, 0, Profile("quick", "", ""))
-    assert list(found)[:3] == ["parameters", "validation_accuracy", "test_accuracy"]
-    assert 0 <= found["test_accuracy"] <= 1 and found["seconds"] > 0

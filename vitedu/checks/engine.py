@@ -114,7 +114,9 @@ def judge_observations(
     report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
     got, parts = observed.observations, list_parts(checker, cases)
     first = got.get(cases[0].name, Observation())
-    if observed.info.is_empty or (first.is_open and not _is_begun(checker, first)):
+    # a class without ``forward`` may have a working ``__init__`` of the student's
+    is_begun = first.facts.get(CONSTRUCTION) == "yes" and "__init__" not in checker.given
+    if observed.info.is_empty or (first.is_open and not is_begun):
         return report.set_not_attempted(is_written(answer))
     early = {
         "returns": _judge_info(checker, observed.info, cases),
@@ -199,11 +201,6 @@ def _add_contrast(cases: list[Case], problems: dict[str, Problem], got, want) ->
         else problem
         for part, problem in problems.items()
     }
-
-
-def _is_begun(checker: Checker, first: Observation) -> bool:
-    """Tell whether a class without ``forward`` has a working ``__init__`` of the student's."""
-    return first.facts.get(CONSTRUCTION) == "yes" and "__init__" not in checker.given
 
 
 def _call_form(checker: Checker, case: Case) -> Call:

@@ -1,7 +1,4 @@
-"""The driver of ``linear_attention``: the work of a call, counted.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""The driver of ``linear_attention``: the work of a call, counted."""
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode

@@ -1,18 +1,6 @@
 """8.10 packing_mask: several images, one sequence."""
 
-import torch
-
 from vitedu.checks.writing.kit import Checker, also, shaped
-
-
-def gaps(lengths):
-    """Skip a token behind every image."""
-    mask, start = torch.zeros(sum(lengths), sum(lengths), dtype=torch.bool), 0
-    for n in lengths:
-        mask[start : start + n, start : start + n] = True
-        start += n + 1
-    return mask
-
 
 CHECKER = Checker(
     cases=shaped(

@@ -1,7 +1,4 @@
-"""The driver of ``relative_position_index``: integers of any dtype.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""The driver of ``relative_position_index``: integers of any dtype."""
 
 import torch
 

@@ -1,7 +1,4 @@
-"""The driver of ``VisionTransformer``'s starting values.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""The driver of ``VisionTransformer``'s starting values."""
 
 from dataclasses import replace
 

@@ -90,7 +90,7 @@ def _name_fact(
     """Name the mistake that is recognised from a fact, in a part that no number explains."""
     if problem.stage is Stage.GRADIENTS and seen.detached and diagnoses:
         named = next((m for m in mistakes if m.id == diagnoses[0].id), None)
-        if named and _is_cut_off(checker, named, first, cache):
+        if named and cache.observe(checker.combine([named]), first).detached:
             return replace(diagnoses[0], parts=(part,))
     # the ``part`` of the mistakes that may cause it
     home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
@@ -189,12 +189,6 @@ def _assign_parts(
         shares.append(tuple(part for part in parts if numeric[part].case.name in names))
     rest = tuple(part for part in parts if not any(part in share for share in shares))
     return [share + rest or parts[-1:] for share in shares]
-
-
-def _is_cut_off(checker: Checker, mistake: Mistake, case: Case, cache: ReplayCache) -> bool:
-    """Tell whether the result of a mistake carries no gradient."""
-    made = mistake.build() if mistake.build else checker.combine([mistake])
-    return cache.observe(made, case).detached
 
 
 def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:

@@ -72,7 +72,7 @@ def find_mistakes(
     candidates: list[Mistake] = []
     for mistake in singles:
         for variant in mistake.variants():
-            implementation = variant.build() if variant.build else checker.combine([variant])
+            implementation = checker.combine([variant])
             if reproduces(implementation, wrong):
                 if reproduces(implementation, rest):
                     return [mistake]

@@ -187,8 +187,12 @@ class Report:
         is_called = problem.stage > Stage.SIGNATURE
         self._add_example(picture, describe_case(problem.case) if is_called else "")
         listed = {first.name}.union(*(d.parts for d in serious))
-        self._add_mistakes([d for d in serious if d not in explained[:1]], explained)
-        self._add_failed([f for f in failed if f.name not in listed], problems, problem)
+        for number, diagnosis in enumerate([d for d in serious if d not in explained[:1]], 2):
+            self.lines.append((f"mistake {number}", diagnosis.name))
+            self._explain(diagnosis, explained[0].got if explained else None)
+        for finding in failed:
+            if finding.name not in listed and not _is_alike(problems[finding.name], problem):
+                self.lines.append(("also", f"{finding.name}: {finding.message}"))
         alike = {f.name for f in self.remarks if _is_alike(problems[f.name], problem)}
         self._add_remarks(alike | listed)
         if self.seed is not None and is_called:
@@ -212,18 +216,6 @@ class Report:
         more = f"; and {others} more part{'s' * (others > 1)}" if others > 0 else ""
         if right:
             self.lines.append(("right", "; ".join(right[:2]) + more))
-
-    def _add_mistakes(self, diagnoses, explained) -> None:
-        """List further mistakes, from the second on."""
-        for number, diagnosis in enumerate(diagnoses, 2):
-            self.lines.append((f"mistake {number}", diagnosis.name))
-            self._explain(diagnosis, explained[0].got if explained else None)
-
-    def _add_failed(self, failed: list[Finding], problems, first: Problem) -> None:
-        """List the other parts that failed, but for those with the problem that stands above."""
-        for finding in failed:
-            if not _is_alike(problems[finding.name], first):
-                self.lines.append(("also", f"{finding.name}: {finding.message}"))
 
     def _tell_problem(self, finding: Finding, problem: Problem, got, advice) -> None:
         """Tell what does not hold in a part whose mistake is not known."""

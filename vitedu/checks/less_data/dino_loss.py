@@ -56,16 +56,4 @@ CHECKER = Checker(
         "large logits": "finite where student and teacher are sure",
     },
     polish={"batch of one": "also for one image"},
-    advice={
-        "values": (
-            (
-                "The teacher is centred first and divided by its temperature afterwards; the "
-                "student is only divided."
-            ),
-            (
-                "Give both the same logits and the centre 0, then look at the teacher's and the "
-                "student's half apart."
-            ),
-        ),
-    },
 )

@@ -136,10 +136,4 @@ CHECKER = Checker(
         "errors": "a probability below 0, of 1 or more is refused in both modes",
         "any device": "the generator may live on the CPU while x does not",
     },
-    advice={
-        "values": (
-            "A sample goes as a whole, and the others grow so that the mean stays.",
-            "Call it on torch.ones(8, 3), in training, and look at the rows that come back.",
-        ),
-    },
 )

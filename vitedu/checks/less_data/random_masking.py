@@ -46,13 +46,4 @@ CHECKER = Checker(
         "batch of one": "also for one image",
     },
     polish={"rare numbers": "also where all is hidden, and where half a token is rounded"},
-    advice={
-        "values": (
-            (
-                "Token i of the image, its place in the order of noise, and its entry of the mask "
-                "are three things."
-            ),
-            "Call it on the example of the text and compare kept, mask and restore one by one.",
-        ),
-    },
 )

@@ -1,9 +1,7 @@
-"""A call with tensors on an accelerator, or on a simulated one.
-
-For the grader's worker, so with the standard library and torch only.
-"""
+"""A call with tensors on an accelerator, or on a simulated one."""
 
 import contextlib
+from functools import partial
 
 import torch
 from torch import nn
@@ -77,13 +75,20 @@ class _SimulatedGPU(TorchDispatchMode):
             raise RuntimeError("Expected another device type for generator, the accelerator's")
         if kwargs.get("device") is not None:
             kwargs["device"] = torch.device("cpu")
-        zeros, kwargs = tree_map_only(torch.Tensor, _to_zeros, (args, kwargs))
+        zeros, kwargs = tree_map_only(
+            torch.Tensor,
+            lambda x: torch.zeros(x.shape, dtype=x.dtype) if x.device.type == "meta" else x,
+            (args, kwargs),
+        )
         result = func(*zeros, **kwargs)
         if name.endswith("_"):
             return args[0]
         on_meta = target == "meta" if target else any(x.device.type == "meta" for x in operands)
         self.has_read_value |= on_meta and isinstance(result, bool | int | float)
-        return tree_map_only(torch.Tensor, _to_meta, result) if on_meta else result
+        if not on_meta:
+            return result
+        meta = partial(torch.empty, device="meta")
+        return tree_map_only(torch.Tensor, lambda x: meta(x.shape, dtype=x.dtype), result)
 
 
 def _operands(name: str, args, kwargs) -> list[torch.Tensor]:
@@ -94,11 +99,3 @@ def _operands(name: str, args, kwargs) -> list[torch.Tensor]:
     tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     is_copy = name in ("aten._to_copy", "aten.copy", "aten.copy_")
     return tensors[:1] if is_copy or name.startswith("aten.index") else tensors
-
-
-def _to_zeros(x: torch.Tensor) -> torch.Tensor:
-    return torch.zeros(x.shape, dtype=x.dtype) if x.device.type == "meta" else x
-
-
-def _to_meta(x: torch.Tensor) -> torch.Tensor:
-    return torch.empty(x.shape, dtype=x.dtype, device="meta")

@@ -1,7 +1,4 @@
-"""Errors of a student's code, as text: what was raised, where, and by whom.
-
-Imports the standard library only, for the grader's worker.
-"""
+"""Errors of a student's code, as text: what was raised, where, and by whom."""
 
 import dis
 import functools

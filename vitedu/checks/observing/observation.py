@@ -1,7 +1,6 @@
 """An observation: what an answer did on one case, as arrays and facts in words.
 
-Role: ``Observation`` and what writes results into it. Nothing is judged here. Imports the standard
-library, numpy and torch only, for the grader's worker.
+Role: ``Observation`` and what writes results into it. Nothing is judged here.
 """
 
 import contextlib
@@ -182,9 +181,11 @@ def store_gradients(
     except Exception as error:
         seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
         return
-    outputs = returned_tensors(result)[: case.extra.get("through")]
+    results = result if isinstance(result, (tuple, list)) else [result]
+    outputs = [x for x in results if isinstance(x, torch.Tensor)][: case.extra.get("through")]
     attached = [x for x in outputs if x.requires_grad]
-    seen.detached = is_detached(outputs)
+    # a Python number counts as detached
+    seen.detached = len(attached) < max(1, sum(x.is_floating_point() for x in outputs))
     if not attached:
         return
     total = sum(((x * fixed_weights(x)).sum() for x in attached), start=attached[0].new_zeros(()))
@@ -196,18 +197,6 @@ def store_gradients(
     for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
         gradient = torch.zeros_like(leaf) if gradient is None else gradient.detach()
         seen.gradients[name] = gradient
-
-
-def returned_tensors(result: Any) -> list[torch.Tensor]:
-    """List the tensors that a call returned."""
-    several = result if isinstance(result, (tuple, list)) else [result]
-    return [x for x in several if isinstance(x, torch.Tensor)]
-
-
-def is_detached(results: list[torch.Tensor]) -> bool:
-    """Tell whether a result carries no gradient; a Python number counts as detached."""
-    attached = sum(x.requires_grad for x in results)
-    return attached < max(1, sum(x.is_floating_point() for x in results))
 
 
 def fixed_weights(x: torch.Tensor) -> torch.Tensor:

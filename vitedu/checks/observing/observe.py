@@ -1,7 +1,4 @@
-"""Observe an answer: run it on a case, whatever it does, and write down what happened.
-
-For the grader's worker, so with the standard library, numpy and torch only.
-"""
+"""Observe an answer: run it on a case, whatever it does, and write down what happened."""
 
 import zlib
 from typing import Any

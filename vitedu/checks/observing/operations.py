@@ -1,7 +1,4 @@
-"""Which torch operations run during a call.
-
-For the grader's worker, so with the standard library and torch only.
-"""
+"""Which torch operations run during a call."""
 
 import contextlib
 from collections.abc import Callable

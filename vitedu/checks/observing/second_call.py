@@ -1,7 +1,6 @@
 """A second call with other values: what an answer remembers, overwrites, or leaves changed behind.
 
-Role: the driver ``second_call`` and the case that it runs. For the grader's worker, so with the
-standard library and torch only.
+Role: the driver ``second_call`` and the case that it runs.
 """
 
 from dataclasses import replace
@@ -63,18 +62,23 @@ def second_call(answer, case: Case, seen: Observation) -> None:
 
 
 def _call_thrice(answer, case: Case, seen: Observation) -> None:
-    """Write down what the same call gives once more, and the first item of the batch alone."""
+    """Write down what the same call gives once more, and the first item of the batch alone.
 
-    def results(this: Case) -> dict[str, torch.Tensor]:
+    Once more without gradients, where an answer may write into its inputs.
+    """
+
+    def run(this: Case) -> Observation:
         seed_everything(len(case.name))
         observation = Observation()
         try:
             DRIVERS[this.driver](answer, this, observation)
         except Exception:
-            return {}
-        return observation.arrays
+            observation.arrays.clear()
+        return observation
 
-    seen.facts[REPEATABILITY] = WORDS[_are_close(seen.arrays, results(case), 1e-3)]
+    with torch.no_grad():
+        seen.modified = tuple(sorted({*seen.modified, *run(case).modified}))
+    seen.facts[REPEATABILITY] = WORDS[_are_close(seen.arrays, run(case).arrays, 1e-3)]
     sizes = {len(x) for x in seen.arrays.values() if x.ndim > 1}
     batch = sizes.pop() if len(sizes) == 1 else 1
     items = {
@@ -83,7 +87,7 @@ def _call_thrice(answer, case: Case, seen: Observation) -> None:
         if isinstance(value, torch.Tensor) and value.ndim > 1 and len(value) == batch
     }
     if items and batch > 1:
-        alone = results(replace(case, args=case.args | items))
+        alone = run(replace(case, args=case.args | items)).arrays
         expected = {n: x[:1] for n, x in seen.arrays.items() if x.ndim > 1 and len(x) == batch}
         alone = {name: x for name, x in alone.items() if name in expected}
         seen.facts[INDEPENDENCE] = WORDS[_are_close(expected, alone, 1e-3)]

@@ -1,8 +1,8 @@
 """Run a student's code without letting it, or the check, change the other's settings.
 
 Role: ``neutral_settings`` (random states, default dtype and device, gradient modes, warnings), and
-what tells which settings a call left changed. Imports the standard library, numpy and torch only,
-for the grader's worker. No guard against sabotage: that belongs to the grader.
+what tells which settings a call left changed. No guard against sabotage: that belongs to the
+grader.
 """
 
 import contextlib

@@ -3,7 +3,6 @@
 import torch
 from torch import Generator
 
-from vitedu import patches as reference
 from vitedu.checks.patches.linear_from_conv_driver import Conv, layer_from_layer
 from vitedu.checks.writing.kit import Case, Checker, draw, normal, usual
 
@@ -30,11 +29,6 @@ def cases(g: Generator) -> list[Case]:
         case(C, P, 1, part="rare sizes", note=", one output"),
         *usual(case, C, P, D)[::2],  # the one between turns tensors round; there are none
     ]
-
-
-def own_device(conv):
-    """Return the right layer, always on the CPU."""
-    return reference.linear_from_conv(conv).cpu()
 
 
 CHECKER = Checker(

@@ -1,7 +1,4 @@
-"""The driver of ``linear_from_conv``: a function that turns one layer into another.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""The driver of ``linear_from_conv``: a function that turns one layer into another."""
 
 import torch
 from torch import nn

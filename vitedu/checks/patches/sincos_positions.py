@@ -2,7 +2,6 @@
 
 from torch import Generator
 
-from vitedu import patches as reference
 from vitedu.checks.writing.kit import Case, Checker, distinct, draw
 
 
@@ -32,11 +31,6 @@ def cases(g: Generator) -> list[Case]:
         case(2 * half, 2 * half, "other sizes"),
         case(n, 2 * draw(g, 2, 9) + 1, "errors", "embed_dim {D} is odd", raises="ValueError"),
     ]
-
-
-def double_table(num_positions, embed_dim):
-    """Return the right table in float64."""
-    return reference.sincos_positions(num_positions, embed_dim).double()
 
 
 CHECKER = Checker(

@@ -2,7 +2,6 @@
 
 from torch import Generator
 
-from vitedu import patches as reference
 from vitedu.checks.writing.kit import Case, Checker, distinct, draw
 
 
@@ -29,11 +28,6 @@ def cases(g: Generator) -> list[Case]:
         case(gh, gw, D + 1, *refused, raises="ValueError"),
         case(gh, gw, D + 2, *refused, raises="ValueError"),
     ]
-
-
-def double_table(grid_size, embed_dim):
-    """Return the right table in float64."""
-    return reference.sincos_positions_2d(grid_size, embed_dim).double()
 
 
 CHECKER = Checker(

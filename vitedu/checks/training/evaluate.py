@@ -46,10 +46,4 @@ CHECKER = Checker(
         "no graph": "no graph is built, and none stands behind the numbers",
         "batch of one": "also for one image",
     },
-    advice={
-        "left as it was": (
-            "The results are right; what the caller does next meets another model.",
-            "Store model.training before model.eval(), and put it back at the end.",
-        ),
-    },
 )

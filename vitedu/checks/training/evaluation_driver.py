@@ -1,7 +1,4 @@
-"""A small classifier that records how it is used, and the driver that has it evaluated.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""A small classifier that records how it is used, and the driver that has it evaluated."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""The drivers of ``weight_decay_groups`` and ``layerwise_lr_groups``: who is in which group.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""The drivers of ``weight_decay_groups`` and ``layerwise_lr_groups``: who is in which group."""
 
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace

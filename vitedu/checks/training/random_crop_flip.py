@@ -68,13 +68,4 @@ CHECKER = Checker(
         "rare padding": "also without padding, and with the widest",
         "any device": "the generator may live on the CPU while the images do not",
     },
-    advice={
-        "values": (
-            (
-                "Row top + i of the padded image is row top + i - padding of the image, reflected "
-                "where it is off either end."
-            ),
-            "Put top = left = padding, without the mirror: the image must come back unshifted.",
-        ),
-    },
 )

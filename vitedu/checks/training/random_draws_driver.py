@@ -1,7 +1,4 @@
-"""The drivers of random functions: known states of a generator, and batch after batch with one.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""The drivers of random functions: known states of a generator, and batch after batch with one."""
 
 import torch
 

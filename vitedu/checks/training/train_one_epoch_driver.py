@@ -1,7 +1,4 @@
-"""The driver of ``train_one_epoch``: one epoch, with a record of every step.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""The driver of ``train_one_epoch``: one epoch, with a record of every step."""
 
 import math
 from collections import defaultdict

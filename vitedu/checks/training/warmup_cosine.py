@@ -60,18 +60,5 @@ CHECKER = Checker(
         "other runs": "also for long runs, and for a climb of one step or of most steps",
     },
     polish={"rare runs": "also for one step, nothing but the climb, and whole numbers"},
-    advice={
-        "values": (
-            "The climb and the cosine are two formulas; one of them may be right already.",
-            (
-                "Six steps, two of warm-up, peak 1 give 0.5, 1.0, 0.854, 0.5, 0.146, 0.0 in the "
-                "task; print yours."
-            ),
-        ),
-        "final rate": (
-            "Without final_lr your schedule is right.",
-            "The climb goes to peak_lr from 0; final_lr belongs to the cosine only.",
-        ),
-    },
     picture=_draw_schedule,
 )

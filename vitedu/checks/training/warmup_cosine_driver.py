@@ -1,7 +1,4 @@
-"""The driver of ``warmup_cosine``: a function that is called for every step.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""The driver of ``warmup_cosine``: a function that is called for every step."""
 
 import torch
 

@@ -35,17 +35,4 @@ CHECKER = Checker(
         "frozen or shared": "a frozen parameter, or one that two parts share, stands there once",
         "order": "the group that decays stands first",
     },
-    advice={
-        "other names": (
-            "A word inside a name says little: debias.weight is a matrix, ln.weight a norm.",
-            "Sort by the number of axes and the last part of the name.",
-        ),
-        "frozen or shared": (
-            (
-                "A frozen parameter may learn later. An optimizer warns of a parameter that comes "
-                "twice."
-            ),
-            "model.named_parameters() gives every parameter once, frozen ones too.",
-        ),
-    },
 )

@@ -1,11 +1,8 @@
 """9.4 convert_torchvision_weights: other names for the same weights."""
 
-import re
-
 import torch
 from torch import Generator, nn
 
-from vitedu import transfer as reference
 from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renaming
 from vitedu.checks.writing.kit import Case, Checker, distinct, normal, plural
 
@@ -48,24 +45,6 @@ def cases(g: Generator) -> list[Case]:
         case(25, "other sizes", note=", one more than vit_l_16"),
         case(2, "dtype", torch.float64, ", float64"),
     ]
-
-
-def sort_as_words(state_dict):
-    """Number the blocks in the order of their names as words."""
-    blocks = sorted({n.split(".")[2] for n in state_dict if "encoder_layer_" in n})
-    renamed = {}
-    for name, tensor in state_dict.items():
-        parts = name.split(".")
-        if "encoder_layer_" in name:
-            parts[2] = f"encoder_layer_{blocks.index(parts[2])}"
-        renamed[".".join(parts)] = tensor
-    return reference.convert_torchvision_weights(renamed)
-
-
-def read_one_digit(state_dict):
-    """Read one digit of a block's number."""
-    weights = reference.convert_torchvision_weights(state_dict)
-    return {re.sub(r"blocks\.(\d)\d+", r"blocks.\1", name): x for name, x in weights.items()}
 
 
 CHECKER = Checker(

@@ -1,7 +1,4 @@
-"""The driver of ``convert_torchvision_weights``: tensors under new names.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""The driver of ``convert_torchvision_weights``: tensors under new names."""
 
 from collections.abc import Mapping
 from typing import Any

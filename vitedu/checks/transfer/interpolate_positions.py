@@ -1,6 +1,5 @@
 """9.1 interpolate_positions: positions for another image size."""
 
-from vitedu import transfer as reference
 from vitedu.checks.writing.kit import (
     FLOAT64,
     ON_ACCELERATOR,
@@ -10,15 +9,6 @@ from vitedu.checks.writing.kit import (
     refused,
     shaped,
 )
-
-
-def enlarges_only(pos_embed, new_grid_size, num_prefix_tokens=1):
-    """Leave positions as they are where the new grid is smaller."""
-    N = pos_embed.shape[1] - num_prefix_tokens
-    if new_grid_size[0] * new_grid_size[1] < N:
-        return pos_embed
-    return reference.interpolate_positions(pos_embed, new_grid_size, num_prefix_tokens)
-
 
 PREFIX = "pos_embed: 1 side*side+{0} D; new_grid_size = (gh, gw); num_prefix_tokens = {0}"
 NO_SQUARE = "pos_embed: 1 side*side+2 D; new_grid_size = (gh, gw)"

@@ -1,7 +1,4 @@
-"""The argument of ``effective_receptive_field``, which needs no driver of its own.
-
-Imports the standard library and torch only, for the grader's worker.
-"""
+"""The argument of ``effective_receptive_field``, which needs no driver of its own."""
 
 import torch
 from torch import nn

@@ -69,12 +69,8 @@ FLOAT64 = also("dtype", "float64", dtype=torch.float64)
 HALF = also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3)
 TURNED = also("layout", "its axes turned round in memory", extra={"turned": True})
 ON_ACCELERATOR = also("any device", "on an accelerator", on_accelerator=True)
-USUAL = (
-    BATCH_OF_ONE,
-    FLOAT64,
-    TURNED,
-    ON_ACCELERATOR,
-)  # of an exercise whose tensors have a batch axis B
+# of an exercise whose tensors have a batch axis B
+USUAL = (BATCH_OF_ONE, FLOAT64, TURNED, ON_ACCELERATOR)
 
 
 def usual(case: Callable[..., Case], *sizes: Any, half: bool = False) -> list[Case]:

@@ -9,7 +9,7 @@ one file, ``values.py``.
 
 import importlib
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import ModuleType
@@ -22,7 +22,7 @@ from vitedu.checks.observing.case import Case, has_float64_inputs, is_float
 from vitedu.checks.observing.second_call import second_call_cases
 from vitedu.checks.writing.families import general_mistakes
 from vitedu.checks.writing.inputs import CheckGenerator
-from vitedu.checks.writing.mistake_files import read_mistakes, read_values
+from vitedu.checks.writing.mistake_files import read_advice, read_mistakes, read_values
 from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
 from vitedu.words import WordsError
 
@@ -46,7 +46,7 @@ class Checker:
     most_polish: float = MOST_POLISH  # the largest share of the points that polish may have
     # part -> its share of the points; default 3 for "values", 1 for any other
     weights: dict[str, int] = field(default_factory=dict)
-    # part -> (why, try): shown if this part fails first and no mistake is recognised
+    # part -> (why, try), from its TOML: shown if this part fails first and no mistake is recognised
     advice: dict[str, tuple[str, str]] = field(default_factory=dict)
     # (case, observation, ids of mistakes) -> drawing.Drawing or None
     picture: Callable | None = None
@@ -110,15 +110,12 @@ class Checker:
             ids: which mistakes.
             variant: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
         """
-        chosen = [mistake.variants()[variant] for mistake in self.bank if mistake.id in ids]
-        if len(ids) == 1 and chosen and chosen[0].build:
-            return chosen[0].build()
-        return self.combine(chosen)
+        return self.combine([m.variants()[variant] for m in self.bank if m.id in ids])
 
-    def combine(self, mistakes: Iterable[Mistake]) -> Any | None:
+    def combine(self, mistakes: list[Mistake]) -> Any | None:
         """Return the reference with these mistakes made, or None if they cannot be combined."""
         if any(mistake.build for mistake in mistakes):
-            return None
+            return mistakes[0].build() if len(mistakes) == 1 and mistakes[0].build else None
         return apply_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
 
 
@@ -145,7 +142,8 @@ def find_checker(exercise_id: str):
     if exercise.kind == "value":
         return replace(module.CHECKERS[exercise_id], **known)
     cases = getattr(module, "cases", module.CHECKER.cases)
-    return replace(module.CHECKER, cases=cases, **known)
+    advice = module.CHECKER.advice | (read_advice(module) if bank else {})
+    return replace(module.CHECKER, cases=cases, advice=advice, **known)
 
 
 @cache

@@ -40,7 +40,10 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
     Raises:
         WordsError: their words, in ``families.toml``, are missing or wrong.
     """
-    shown = _shown_in_errors(cases) | _shown_in_calls(reference, cases) | _shown_later(cases)
+    refused = [case for case in cases if case.raises]
+    shown = _shown_in_calls(reference, cases) | _shown_later(cases)
+    shown |= {"no_error", "wrong_error"} if refused else set()
+    shown |= {"error_without_numbers"} if any(case.mentions for case in refused) else set()
     return [
         replace(family(name), build=partial(make, reference))
         for name, make in _MAKERS.items()
@@ -48,19 +51,13 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
     ]
 
 
-def _shown_in_errors(cases: list[Case]) -> set[str]:
-    """Name those that show where an error is asked for."""
-    refused = [case for case in cases if case.raises]
-    shown = {"no_error", "wrong_error"} if refused else set()
-    return shown | ({"error_without_numbers"} if any(c.mentions for c in refused) else set())
-
-
 def _shown_in_calls(reference: Any, cases: list[Case]) -> set[str]:
     """Name the general mistakes that show in a call by itself."""
     main = [case for case in cases if case.part == "values"]
     usual = [case for case in cases if not case.raises and case.driver in ("call", "module")]
     results = [observe(reference, case).arrays for case in usual if not case.on_accelerator]
-    tensors = _input_tensors([case for case in cases if not case.number])  # a number has no dtype
+    values = [x for c in cases if not c.number for x in c.args.values()]  # a number has no dtype
+    tensors = [tensor for value in values for _, tensor in tensors_in("", value)]
     inputs = [x for c in main[:1] if c.driver in ("call", "module") for x in c.args.values()]
     is_shown = {
         "squeezed": any(1 in x.shape for arrays in results for x in arrays.values()),
@@ -70,12 +67,6 @@ def _shown_in_calls(reference: Any, cases: list[Case]) -> set[str]:
         "own_device": any(case.on_accelerator for case in cases),
     }
     return {name for name, shows in is_shown.items() if shows}
-
-
-def _input_tensors(cases: list[Case]) -> list[torch.Tensor]:
-    """List the tensors that cases hand in."""
-    values = [value for case in cases for value in case.args.values()]
-    return [tensor for value in values for _, tensor in tensors_in("", value)]
 
 
 def _shown_later(cases: list[Case]) -> set[str]:

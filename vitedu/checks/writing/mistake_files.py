@@ -8,7 +8,8 @@ explains errors that everybody meets (``common_errors``). Not here: whether an e
 reference (``mistakes``), and an example (``kit``).
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
-"modes"`` alone stands for all mistakes of a shared bank.
+"modes"`` alone stands for all mistakes of a shared bank. ``[advice."values"]`` holds what is said
+where that part fails first and no mistake is known.
 """
 
 import re
@@ -44,11 +45,22 @@ def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
     """
     path = words_path(module)
     where, table = place(path), read(path)
+    read_advice(module)  # a fault in it is one of the file
     mistakes: list[Mistake] = []
     for entry in _entries(where, table, "mistake"):
         mistakes += _read_entry(f"{where}, {_title(entry)}", entry, module)
     _check_unique(where, mistakes)
     return tuple(mistakes)
+
+
+def read_advice(module: ModuleType) -> dict[str, tuple[str, str]]:
+    """Read what is said of parts that fail first with no known mistake: part -> (why, try)."""
+    path = words_path(module)
+    words = {"why": str, "try": str}
+    return {
+        part: (check_table(f"{place(path)}, advice {part}", row, words, {})["why"], row["try"])
+        for part, row in read(path).get("advice", {}).items()
+    }
 
 
 def _read_entry(where: str, entry: dict, module: ModuleType) -> list[Mistake]:
@@ -178,7 +190,7 @@ def _entries(where: str, table: Mapping, key: str) -> list[dict]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise WordsError(f"{where}: has no [[{key}]]; write one for each known mistake.")
     if key == "mistake" and len(table) > 1:
-        check_table(where, table, {key: list}, {"accepts": dict})
+        check_table(where, table, {key: list}, {"accepts": dict, "advice": dict})
     return entries
 
 
