@@ -13,10 +13,4 @@ CHECKER = Checker(
         *USUAL,
         **EXACT,
     ),
-    idea={
-        "values": "every head is back in its columns, compared to the bit",
-        "other sizes": "also for one head, for many tokens, and with as many tokens as columns",
-        "batch of one": "also for one image",
-    },
-    polish={"rare sizes": "also for one token and for one column a head"},
 )

@@ -38,18 +38,5 @@ CHECKER = Checker(
         name="MultiHeadAttention({nh*hd}, {nh}) on x ({B}, {T}, {nh*hd})",
     ),
     forbidden=families.FUSED_NAMES | LAYERS,
-    idea={
-        "allowed operations": "made from your own parts",
-        "values": "output and weights, from the thirds of qkv",
-        "gradients": "gradients of x and of every parameter, through the output",
-        "without bias": "also with qkv_bias=False",
-        "other sizes": "also for one head, many tokens, and as many tokens as heads",
-        "batch of one": "also for one image",
-    },
-    polish={
-        "gradients of the weights": "and through the weights",
-        "rare sizes": "also for one token, one column a head, and when T equals D",
-        "large scores": "finite and right for large scores",
-    },
     picture=drawing.draw_sums,
 )

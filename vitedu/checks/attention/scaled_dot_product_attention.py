@@ -35,16 +35,5 @@ CHECKER = Checker(
         ranges={"d": (5, 8)},  # no square: its root is told from a rounded one
     ),
     forbidden=families.FUSED_NAMES,
-    idea={
-        "allowed operations": "made from products and a softmax",
-        "values": "output and weights are those of softmax(q k^T / sqrt(d)) v",
-        "leading axes": "with none, one or two leading axes",
-        "other sizes": "also for one query, for many tokens, and when T equals d",
-        "batch of one": "also for one image and one head",
-    },
-    polish={
-        "rare sizes": "also for three leading axes, one key and one column",
-        "large scores": "finite and right for large scores",
-    },
     picture=drawing.draw_sums,
 )

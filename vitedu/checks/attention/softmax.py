@@ -59,17 +59,5 @@ CHECKER = Checker(
     ),
     forbidden=SOFTMAX_NAMES | families.FUSED_NAMES,  # attention to the unit matrix is softmax
     forbidden_words="log_softmax, softmax, softmin",
-    idea={
-        "allowed operations": "made from exp and sums",
-        "values": "positive weights that sum to 1 along the last axis",
-        "other axes": "also along any other dim, and for scores in one line",
-        "other sizes": "also for squares, many scores and equal scores",
-        "batch of one": "also for one row",
-        "large scores": "finite and right for scores of size 1e4",
-    },
-    polish={
-        "one score a row": "also where a row has one score",
-        "dtype": "keeps float16 and float64",
-    },
     picture=drawing.draw_sums,
 )

@@ -17,13 +17,4 @@ CHECKER = Checker(
         letters={"D": "nh*hd"},
         **EXACT,
     ),
-    idea={
-        "values": "head j holds columns j*hd : (j+1)*hd of every token, compared to the bit",
-        "other sizes": "also for one head, for many tokens, and with as many tokens as columns",
-        "batch of one": "also for one image",
-    },
-    polish={
-        "errors": "a D that num_heads does not divide is refused",
-        "rare sizes": "also for one token and for one column a head",
-    },
 )

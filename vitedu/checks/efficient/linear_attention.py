@@ -37,13 +37,4 @@ CHECKER = Checker(
     ),
     forbidden=families.FUSED_NAMES,
     weights={"cost": 3},
-    idea={
-        "allowed operations": "made from products and elu",
-        "values": "each output is the mean of the values, weighted with f(q) . f(k)",
-        "cost": "four times the tokens cost about four times the work",
-        "leading axes": "with none, one or two leading axes",
-        "other sizes": "also when T equals d, and for many keys",
-        "batch of one": "also for one image",
-    },
-    polish={"rare inputs": "also for one query, one key, and large q and k"},
 )

@@ -56,15 +56,4 @@ CHECKER = Checker(
         outputs=("tokens", "sizes"),
         gradients=("tokens",),
     ),
-    idea={
-        "values": (
-            "the most similar pairs are merged, weighted with their sizes; all else keeps its place"
-        ),
-        "other sizes": "also for one merge and for all, and for sizes of 1",
-        "batch of one": "also for one image",
-    },
-    polish={
-        "no merge": "also where nothing is merged",
-        "errors": "more merges than even-placed tokens are refused",
-    },
 )

@@ -13,9 +13,4 @@ CHECKER = Checker(
         also("rare lengths", "three hundred of one token", shapes="lengths = [1] * 300 + [a]"),
         also("rare lengths", "a tuple of lengths", shapes="lengths = (b, a)"),
     ),
-    idea={
-        "values": "tokens look at their own image alone",
-        "other sizes": "also for equal lengths, one image, an image of one token, many tokens",
-    },
-    polish={"rare lengths": "also for three hundred images, and for a tuple of lengths"},
 )

@@ -23,10 +23,4 @@ CHECKER = Checker(
         values={"cls_attention": lambda x: x.softmax(dim=-1)},
         **EXACT,
     ),
-    idea={
-        "values": "the class token and the most attended patches, in their order",
-        "other sizes": "also where attention is alike, for many patches, and as many as images",
-        "batch of one": "also for one image",
-    },
-    polish={"one or all stay": "also where one patch or all stay"},
 )

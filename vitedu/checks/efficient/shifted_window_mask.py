@@ -15,9 +15,4 @@ CHECKER = Checker(
         ranges={"s": (1, 2), "a": (2, 5), "b": (2, 5), "w": (6, 7)},
         name="{a*w} x {b*w} tokens, window_size {w}, shift {s}",
     ),
-    idea={
-        "values": "only neighbours of the image may look at each other",
-        "other sizes": "also for squares, larger shifts, one row and one column of windows",
-        "no shift": "without a shift nothing is forbidden",
-    },
 )

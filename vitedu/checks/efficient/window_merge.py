@@ -5,13 +5,4 @@ from vitedu.checks.writing.kit import Checker, shaped
 
 CHECKER = Checker(
     cases=shaped("windows: B*a*b w*w D; window_size = w; grid_size = (a*w, b*w)", *GRIDS, **SIZES),
-    idea={
-        "values": "every token is back in its place",
-        "other sizes": "also for squares, one window, one row and one column of windows",
-        "batch of one": "also for one image",
-    },
-    polish={
-        "windows of one token": "also for windows of one token",
-        "gradients": "gradients pass through",
-    },
 )

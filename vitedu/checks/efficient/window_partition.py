@@ -20,13 +20,4 @@ SIZES: dict = EXACT | {
 
 CHECKER = Checker(
     cases=shaped("x: B a*w b*w D; window_size = w", *GRIDS, **SIZES),
-    idea={
-        "values": "every token stands in its window, in its place",
-        "other sizes": "also for squares, one window, one row and one column of windows",
-        "batch of one": "also for one image",
-    },
-    polish={
-        "windows of one token": "also for windows of one token",
-        "gradients": "gradients pass through",
-    },
 )

@@ -45,13 +45,5 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    idea={
-        "values": "two residual steps, each normalised first",
-        "hidden width": "int(embed_dim * mlp_ratio) hidden units",
-        "batch of one": "also for one image",
-        "other sizes": "also for one head and for many tokens",
-        "eps": "norms with eps 1e-6",
-    },
-    polish={"rare sizes": "also for one token, and for as many tokens or hidden units as columns"},
     picture=drawing.draw_block,
 )

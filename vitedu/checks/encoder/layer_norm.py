@@ -42,12 +42,4 @@ CHECKER = Checker(
     forbidden=frozenset(
         "layer_norm native_layer_norm aten.native_layer_norm aten.layer_norm".split()
     ),
-    idea={
-        "values": "each token with mean 0 and variance 1, then times weight, plus bias",
-        "batch of one": "also for one image",
-        "other axes": "also for (D,), (T, D) and more axes, and for many tokens",
-        "at the start": "also with a weight of 1 and a bias of 0, which learn",
-        "eps": "eps as given, inside the root, and no division by zero",
-    },
-    polish={"rare values": "also for one feature, features far from zero, and an eps of 0"},
 )

@@ -17,10 +17,4 @@ CHECKER = Checker(
         scale=1.5,
         name="Mlp({D}, {M}) on x ({B}, {T}, {D})",
     ),
-    idea={
-        "values": "fc1, the exact GELU, then fc2, for each token alone",
-        "other sizes": "also for one token, and as many hidden units or tokens as columns",
-        "batch of one": "also for one image",
-    },
-    polish={"one hidden unit": "also for one hidden unit"},
 )

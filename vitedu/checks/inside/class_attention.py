@@ -16,15 +16,4 @@ CHECKER = Checker(
         values={"weights": lambda x: x.softmax(dim=-1)},
         name="{B:image}, {nh:head}, {gh} x {gw} patches",
     ),
-    idea={
-        "values": (
-            "the class token's weights on the patches, each at its place, not normalised again"
-        ),
-        "other sizes": "also for square grids, one row, one column and one head",
-        "batch of one": "also for one image",
-    },
-    polish={
-        "registers": "also where registers stand between class token and patches",
-        "gradients": "gradients pass through",
-    },
 )

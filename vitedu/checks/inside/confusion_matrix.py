@@ -22,10 +22,4 @@ CHECKER = Checker(
         ranges={"n": (40, 60), "K": (4, 12)},
         name="{n:image}, {K} classes",
     ),
-    idea={
-        "values": "every image counted once, rows the truth, columns the answer, int64",
-        "absent classes": "K rows and columns, whatever classes occur",
-        "other sizes": "also for two classes, and for as many images as classes",
-    },
-    polish={"batch of one": "also for one image", "dtype": "counted in int64, also beyond 255"},
 )

@@ -35,16 +35,4 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    idea={
-        "values": (
-            "the class token's logits after every block, through the model's own norm and head"
-        ),
-        "other sizes": "also for one block, as many blocks as images, the class token alone",
-    },
-    polish={
-        "batch of one": "also for one image",
-        "rare layers": "norm and head are called, whatever they are",
-        "gradients": "gradients pass through",
-    },
-)
+CHECKER = Checker()

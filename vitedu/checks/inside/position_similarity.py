@@ -31,13 +31,4 @@ CHECKER = Checker(
         values={"pos_embed": _make_positions},
         name="{gh} x {gw} patches, positions of {D}",
     ),
-    idea={
-        "values": "cosines of every patch position with every other, as maps",
-        "prefix rows": "however many rows stand before those of the patches",
-        "other sizes": "also for a square grid, one row and one column",
-    },
-    polish={
-        "rare positions": "also for small positions, and for few patches behind many rows",
-        "gradients": "gradients pass through",
-    },
 )

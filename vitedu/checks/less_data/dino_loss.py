@@ -50,10 +50,4 @@ CHECKER = Checker(
         scale=0.15,
         name="{B:image}, {K} prototypes",
     ),
-    idea={
-        "values": "the cross-entropy of the student with the centred, sharpened teacher",
-        "other sizes": "also for two prototypes, many, and as many as images",
-        "large logits": "finite where student and teacher are sure",
-    },
-    polish={"batch of one": "also for one image"},
 )

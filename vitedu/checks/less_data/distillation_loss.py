@@ -49,14 +49,4 @@ CHECKER = Checker(
         values={"teacher_logits": _make_two_favourites},
         name="{B:image}, {K} classes",
     ),
-    idea={
-        "values": (
-            "half the loss of each head, one with the labels and one with the teacher's answers"
-        ),
-        "other sizes": "also for two classes, as many images as classes, and one label",
-    },
-    polish={
-        "batch of one": "also for one image",
-        "large logits": "finite where teacher and heads are sure",
-    },
 )

@@ -120,20 +120,4 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    idea={
-        "values": (
-            "in eval mode nothing changes; in training whole samples are 0 and the others divided "
-            "by 1 - drop_prob"
-        ),
-        "draws": "each sample is dropped with probability drop_prob, by its own draw",
-        "generator": "the generator decides, and nothing else",
-        "other sizes": "also at 0 and 0.9, and for as many samples as tokens",
-        "batch of one": "also for one sample",
-    },
-    polish={
-        "rare sizes": "also for one axis and for four",
-        "errors": "a probability below 0, of 1 or more is refused in both modes",
-        "any device": "the generator may live on the CPU while x does not",
-    },
-)
+CHECKER = Checker()

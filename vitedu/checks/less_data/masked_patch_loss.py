@@ -46,14 +46,4 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    idea={
-        "values": (
-            "the mean of the squared errors of the hidden patches, with boolean masks and float "
-            "ones"
-        ),
-        "other sizes": "also where all are hidden, one, or none of an image, and for many patches",
-        "batch of one": "also for one image",
-    },
-    polish={"patches of one value": "also for patches of one value"},
-)
+CHECKER = Checker()

@@ -36,14 +36,4 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    idea={
-        "values": (
-            "the tokens of lowest noise in order, a mask of the hidden ones, and the way back"
-        ),
-        "how many": "the nearest whole number stays, from one to all",
-        "other sizes": "also for as many images as tokens",
-        "batch of one": "also for one image",
-    },
-    polish={"rare numbers": "also where all is hidden, and where half a token is rounded"},
-)
+CHECKER = Checker()

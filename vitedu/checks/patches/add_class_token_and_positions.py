@@ -19,11 +19,4 @@ CHECKER = Checker(
         ranges={"B": (3, 9), "N": (3, 9), "D": (3, 9)},  # a 2 that somebody wrote is none of them
         name="{B:image} of {N:patch token}, embed_dim {D}",
     ),
-    idea={
-        "values": "the class token first, and every token at its position",
-        "other sizes": "also with as many patches as columns or images, and with many of them",
-        "zeros": "a class token and positions of zero, as at the start of training, learn",
-        "batch of one": "also for one image",
-    },
-    polish={"rare sizes": "also for one patch and for one column"},
 )

@@ -20,10 +20,4 @@ CHECKER = Checker(
         ranges={"C": (4, 8)},  # never the 3 of a photograph
         name="{B:image} of {C:channel}, {H} x {W} px, patch_size {P}, embed_dim {D}",
     ),
-    idea={
-        "values": "every patch times the filters, plus the bias, row by row",
-        "other sizes": "also for many and wide tokens, grey images and one patch an image",
-        "batch of one": "also for one image",
-    },
-    polish={"patches of one pixel": "also for patches of one pixel"},
 )

@@ -25,11 +25,5 @@ CHECKER = Checker(
         name="{B:image} of {C:channel}, {H} x {W} px, patch_size {P}",
         **EXACT,
     ),
-    idea={
-        "values": "every pixel stands where it should",
-        "other sizes": "also for squares, one channel, many patches, one row or column of them",
-        "batch of one": "also for one image",
-    },
-    polish={"patches of one pixel": "also for patches of one pixel"},
     picture=drawing.draw_patch_order,
 )

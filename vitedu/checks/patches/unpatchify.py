@@ -21,10 +21,4 @@ CHECKER = Checker(
         **EXACT,
     ),
     picture=drawing.draw_patch_places,
-    idea={
-        "values": "every pixel is back in its place",
-        "other sizes": "also for squares, one channel, many patches, one row or column of them",
-        "batch of one": "also for one image",
-    },
-    polish={"rare sizes": "also for patches of one pixel and for an image that is one patch"},
 )

@@ -61,15 +61,5 @@ CHECKER = Checker(
         "linear_cross_entropy".split()
     ),
     forbidden_words="F.cross_entropy and nn.CrossEntropyLoss",
-    idea={
-        "values": "the mean of minus the log-probability of the label",
-        "other sizes": "also for two classes, and for as many images as classes",
-        "batch of one": "also for one image",
-        "large scores": "finite and right for scores of 10,000",
-    },
-    polish={
-        "label smoothing": "with the target (1-s) on the label plus s/K on every class",
-        "labels alike": "also where all labels are alike",
-    },
     weights={"large scores": 3},
 )

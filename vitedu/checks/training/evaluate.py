@@ -33,17 +33,4 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    idea={
-        "values": "mean loss and accuracy over all images, each counting the same",
-        "any iterable": "batches may come from a generator, and be of any size",
-        "other sizes": "also for one batch",
-        "eval mode": "measured in eval mode, parameters and running statistics untouched",
-        "left as it was": "the model is in its old mode again, and its gradients stay",
-    },
-    polish={
-        "modes of the parts": "every part back in its own mode, frozen parts too",
-        "no graph": "no graph is built, and none stands behind the numbers",
-        "batch of one": "also for one image",
-    },
-)
+CHECKER = Checker()

@@ -24,11 +24,4 @@ CHECKER = Checker(
         rtol=1e-3,
         atol=1e-3,
     ),
-    idea={
-        "values": "five steps of the polynomial on the normed matrix",
-        "tall matrices": "the same for a matrix that is taller than wide",
-        "steps": "as many steps as asked for, none gives the normed matrix",
-        "other sizes": "also for squares, large numbers and small ones",
-    },
-    polish={"rare matrices": "also for one row, one column and zeros"},
 )

@@ -53,19 +53,4 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    idea={
-        "values": (
-            "every output is a window of its reflected image, mirrored or not; images stay "
-            "unchanged"
-        ),
-        "draws": "every place and both sides of the coin, drawn for each image by itself",
-        "other sizes": "also for squares of one channel",
-        "generator": "the generator decides, and nothing else",
-    },
-    polish={
-        "batch of one": "also image by image",
-        "rare padding": "also without padding, and with the widest",
-        "any device": "the generator may live on the CPU while the images do not",
-    },
-)
+CHECKER = Checker()

@@ -51,14 +51,4 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    idea={
-        "any iterable": "batches may come from a generator, be of any size, or be one alone",
-        "values": "mean loss and accuracy over all images, each counting the same",
-        "learning": "every step on fresh gradients, clipped to norm 1",
-        "before the update": "measured before the update each batch causes",
-        "train mode": "learns in train mode, whatever the mode before",
-        "order": "optimizer, then scheduler, once a batch",
-    },
-    polish={"gradients left": "also where the model comes with gradients of somebody else"},
-)
+CHECKER = Checker()

@@ -53,12 +53,5 @@ def _draw_schedule(case: Case, got: observation.Observation, ids: list[str]):
 
 
 CHECKER = Checker(
-    idea={
-        "values": "every step of a run, the peak once and final_lr at the end",
-        "no warm-up": "a cosine from the first step where warmup_steps is 0",
-        "final rate": "ends exactly at final_lr",
-        "other runs": "also for long runs, and for a climb of one step or of most steps",
-    },
-    polish={"rare runs": "also for one step, nothing but the climb, and whole numbers"},
     picture=_draw_schedule,
 )

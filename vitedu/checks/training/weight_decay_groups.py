@@ -25,14 +25,4 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    idea={
-        "values": "two groups, every parameter once, with its weight decay",
-        "other names": "norms and matrices are told apart whatever they are called",
-    },
-    polish={
-        "nested parts": "cls_token and pos_embed are found inside other parts",
-        "frozen or shared": "a frozen parameter, or one that two parts share, stands there once",
-        "order": "the group that decays stands first",
-    },
-)
+CHECKER = Checker()

@@ -40,15 +40,4 @@ CHECKER = Checker(
         ranges={"side": (4, 5), "gh": (6, 9), "gw": (6, 9), "D": (2, 3)},
         name="{side} x {side} patches to {gh} x {gw}, {D} features",
     ),
-    idea={
-        "values": (
-            "bicubic between the places of the old grid, row by row, the class token's row kept"
-        ),
-        "prefix rows": "with as many rows before the patches as the argument says",
-        "other sizes": "to grids larger, smaller, square or not, one row, the same grid",
-    },
-    polish={
-        "a single patch": "also from and to a grid of one patch",
-        "errors": "rows that come from no square grid are refused",
-    },
 )

@@ -55,15 +55,5 @@ def cases(g: Generator) -> list[Case]:
 
 CHECKER = Checker(
     weights={"merged": 3},
-    idea={
-        "values": "the frozen layer plus alpha / rank times up(down(x))",
-        "gradients": "gradients of x and of both thin matrices",
-        "merged": (
-            "one new nn.Linear with the same result at every call; the layer stays as it is"
-        ),
-        "other sizes": "also without a bias, for square layers, and for many tokens",
-        "batch of one": "also for one image",
-    },
-    polish={"rare sizes": "also for rank 1, alpha 0, and for one vector"},
     given=("__init__",),
 )

@@ -28,10 +28,5 @@ def cases(g: Generator) -> list[Case]:
 
 
 CHECKER = Checker(
-    idea={
-        "values": "every kernel adds to it, and every stride widens what comes after it",
-        "other stacks": "also for one layer, no strides, strides alone and kernels of one pixel",
-    },
-    polish={"tuples": "also for sizes and strides in tuples"},
     weights={"values": 5},
 )

@@ -22,7 +22,7 @@ from vitedu.checks.observing.case import Case, has_float64_inputs, is_float
 from vitedu.checks.observing.second_call import second_call_cases
 from vitedu.checks.writing.families import general_mistakes
 from vitedu.checks.writing.inputs import CheckGenerator
-from vitedu.checks.writing.mistake_files import read_advice, read_mistakes, read_values
+from vitedu.checks.writing.mistake_files import read_mistakes, read_parts, read_values
 from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
 from vitedu.words import WordsError
 
@@ -40,7 +40,7 @@ class Checker:
     bank: tuple[Mistake, ...] = ()
     forbidden: frozenset[str] = frozenset()  # torch functions and kernels that may not run
     forbidden_words: str = ""  # how a report names them; default: their names
-    # part -> what passing it shows; only the idea decides, missing polish is a remark
+    # part -> what passing it shows, from its TOML; only the idea decides, polish is a remark
     idea: dict[str, str] = field(default_factory=dict)
     polish: dict[str, str] = field(default_factory=dict)
     most_polish: float = MOST_POLISH  # the largest share of the points that polish may have
@@ -123,8 +123,8 @@ class Checker:
 def find_checker(exercise_id: str):
     """Load the checker of an exercise: a ``Checker`` or a ``ValueChecker``.
 
-    If the file of its mistakes is missing or broken, a warning says so, and the checker decides as
-    before but can name no mistake.
+    If the file of its words is missing or broken, a warning says so, and the checker can name no
+    mistake and counts all that is asked as the idea.
 
     Raises:
         ValueError: the exercise is unknown.
@@ -132,18 +132,19 @@ def find_checker(exercise_id: str):
     """
     exercise = exercises.find(exercise_id)
     module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.file_stem}")
+    bank, parts = (), dict[str, dict]()
     try:
+        if exercise.kind != "value":
+            parts = read_parts(module)
         bank = read_bank(exercise, module)
     except WordsError as error:
         warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
-        bank = ()
     reference = getattr(importlib.import_module(exercise.module), exercise_id)
     known = {"exercise": exercise_id, "reference": reference, "bank": bank}
     if exercise.kind == "value":
         return replace(module.CHECKERS[exercise_id], **known)
     cases = getattr(module, "cases", module.CHECKER.cases)
-    advice = module.CHECKER.advice | (read_advice(module) if bank else {})
-    return replace(module.CHECKER, cases=cases, advice=advice, **known)
+    return replace(module.CHECKER, cases=cases, **parts, **known)
 
 
 @cache

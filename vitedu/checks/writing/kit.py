@@ -9,12 +9,14 @@ only Python can say::
     CHECKER = Checker(
         # inputs: one case as the shapes say, then one for each variation
         cases=shaped("x: B D", *USUAL, also("other sizes", "square", D="B")),
-        # part -> what a student has shown who passes it; polish={...} for what is a remark only
-        idea={"values": "every row is averaged"},
     )
 
-``<exercise>.toml`` beside it holds the known mistakes, as edits of the reference's text and as the
-words that a student reads (``mistake_files`` explains it)::
+``<exercise>.toml`` beside it says what a part shows that passes, ``[polish]`` for what is a remark
+only, and holds the known mistakes, as edits of the reference's text and as the words that a student
+reads (``mistake_files`` explains it)::
+
+    [idea]
+    values = "every row is averaged"
 
     [[mistake]]
     id = "columns_added"
@@ -26,9 +28,9 @@ words that a student reads (``mistake_files`` explains it)::
 
 Eighteen words are enough for most exercises.
 
-* **The checker.** ``Checker`` holds all that an author writes: ``cases``, ``idea`` (part -> what a
-  student has shown who passes it; a part that fails, fails the answer), ``polish`` (a remark),
-  ``weights`` of parts, ``forbidden`` functions, ``picture`` of a counterexample.
+* **The checker.** ``Checker`` holds what an author writes in Python: ``cases``, ``weights`` of
+  parts, ``forbidden`` functions, ``picture`` of a counterexample. In TOML, ``idea`` has the parts
+  whose failing fails the answer, ``polish`` those that are a remark.
 * **Cases by shapes.** ``shaped`` reads the arguments ("x: B D; n = B"), draws a size for each
   letter and makes the first case. ``also`` is one more, with other sizes or options. ``refused``
   must end in a ValueError. ``FLOAT64`` is the same in float64, ``ON_ACCELERATOR`` the same on

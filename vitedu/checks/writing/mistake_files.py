@@ -8,8 +8,9 @@ explains errors that everybody meets (``common_errors``). Not here: whether an e
 reference (``mistakes``), and an example (``kit``).
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
-"modes"`` alone stands for all mistakes of a shared bank. ``[advice."values"]`` holds what is said
-where that part fails first and no mistake is known.
+"modes"`` alone stands for all mistakes of a shared bank. ``[idea]`` and ``[polish]`` say what it
+shows that a part passed, and ``[advice."values"]`` what is said where that part fails first and no
+mistake is known.
 """
 
 import re
@@ -29,6 +30,8 @@ WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"),
 EXTRA: dict[str, type] = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
 ERROR_WORDS = {"id": str, "message": str, "why": str, "try": str}
 ERROR_EXTRA: dict[str, type] = {"kind": str, "line": str, "printed": bool, "headline": str}
+ADVICE: dict[str, type] = {"why": str, "try": str}
+PARTS = ("accepts", "advice", "idea", "polish")
 VALUE_WORDS = dict.fromkeys(("id", "value", "name", "why", "try"), str)
 
 
@@ -45,7 +48,7 @@ def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
     """
     path = words_path(module)
     where, table = place(path), read(path)
-    read_advice(module)  # a fault in it is one of the file
+    read_parts(module)  # a fault in them is one of the file
     mistakes: list[Mistake] = []
     for entry in _entries(where, table, "mistake"):
         mistakes += _read_entry(f"{where}, {_title(entry)}", entry, module)
@@ -53,14 +56,23 @@ def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
     return tuple(mistakes)
 
 
-def read_advice(module: ModuleType) -> dict[str, tuple[str, str]]:
-    """Read what is said of parts that fail first with no known mistake: part -> (why, try)."""
+def read_parts(module: ModuleType) -> dict[str, dict]:
+    """Read what the parts of an exercise mean: ``idea``, ``polish``, ``advice`` of a ``Checker``.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
     path = words_path(module)
-    words = {"why": str, "try": str}
-    return {
-        part: (check_table(f"{place(path)}, advice {part}", row, words, {})["why"], row["try"])
-        for part, row in read(path).get("advice", {}).items()
+    where, table = place(path), read(path)
+    parts: dict[str, dict] = {}
+    for kind in ("idea", "polish"):
+        words = table.get(kind, {})
+        parts[kind] = check_table(f"{where}, {kind}", words, {}, dict.fromkeys(words, str))
+    parts["advice"] = {
+        part: (check_table(f"{where}, advice {part}", row, ADVICE, {})["why"], row["try"])
+        for part, row in table.get("advice", {}).items()
     }
+    return parts
 
 
 def _read_entry(where: str, entry: dict, module: ModuleType) -> list[Mistake]:
@@ -190,7 +202,7 @@ def _entries(where: str, table: Mapping, key: str) -> list[dict]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise WordsError(f"{where}: has no [[{key}]]; write one for each known mistake.")
     if key == "mistake" and len(table) > 1:
-        check_table(where, table, {key: list}, {"accepts": dict, "advice": dict})
+        check_table(where, table, {key: list}, dict.fromkeys(PARTS, dict))
     return entries
 
 
