@@ -16,9 +16,9 @@ from vitedu.plots.parts import draw_map, uniform_bar, write
 from vitedu.plots.style import WIDTH, CourseFigure, figure, hide_ticks, styled, to_picture
 
 ROWS = (  # of ``show_three_tasks``
-    "right: where the class token\nlooks in the last block",
+    "right: where the\nclass token looks,\nlast block",
     "patches, as the last\nblock reads them:\ntheir three largest\ncomponents",
-    "reach of each head\n(patches)",
+    "reach of each head\n(patches);\ndotted: even look",
     "a linear layer\nafter each block\n(% right)",
 )
 

@@ -20,6 +20,7 @@ from vitedu.bench.experiments.label_counts import COUNTS, encoder
 from vitedu.bench.experiments.less_data import draw, photographs
 from vitedu.inside import attention_distance, class_attention, nearest_accuracy, probe_accuracy
 from vitedu.patches import patchify
+from vitedu.pretrained.photographs import leading_directions
 from vitedu.vit import capture
 
 ARMS: Arms = {arm: ENCODERS[arm] for arm in ("supervised", "dino", "masked", "untrained")}
@@ -79,19 +80,10 @@ def look_inside(model, images: torch.Tensor, labels: torch.Tensor) -> dict[str, 
     }
     colour = patchify(images, model.config.patch_size).unflatten(-1, (3, -1)).mean(dim=-1)
     for number, parts in features.items():
-        mean, axes = components(tokens := torch.cat(parts))
-        shares = explained((tokens - mean) @ axes, colour, labels)
+        shares = explained(leading_directions(torch.cat(parts), 3), colour, labels)
         found |= {f"components, block {number}: {cause}": share for cause, share in shares.items()}
     maps = torch.cat(looks)[:, :, None]  # (n, N, 1); of a photograph they sum to about 1
     return found | {"look: place": explained(maps, colour, labels)["place"]}
-
-
-def components(features: torch.Tensor, count: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give the mean (D,) and the first principal axes (D, count) of features (..., D)."""
-    flat = features.flatten(0, -2)
-    axes = torch.linalg.eigh(torch.cov(flat.T)).eigenvectors.flip(1)[:, :count]
-    largest = axes.gather(0, axes.abs().argmax(dim=0, keepdim=True))
-    return flat.mean(dim=0), axes * largest.sign()  # alike on every processor
 
 
 def explained(values: torch.Tensor, colour: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
@@ -120,25 +112,22 @@ def pictures(model, images: torch.Tensor, data: Data) -> tuple[torch.Tensor, tor
 
     Returns:
         Where the class token looks in the last block, the mean of its heads (n, gh, gw); and what
-        the last block reads of the patches, in the three components of 500 test photographs, as
-        colours (n, 3, S, S). The photographs are cut P x P times, each time shifted by a pixel.
+        the last block reads of the patches, in the three leading directions of these and 500 test
+        photographs, as colours (n, 3, S, S). Each photograph is cut P x P times, a pixel further
+        each time.
     """
     P, (gh, gw), last = model.config.patch_size, model.config.grid_size, len(model.blocks) - 1
-    many = inside(model, data.normalize(data.test.images[:500]))
-    mean, axes = components(
-        known := torch.cat([each[f"blocks.{last - 1}"][:, 1:] for each in many])
-    )
-    spread = ((known - mean) @ axes).flatten(0, 1).std(dim=0)
     padded = F.pad(data.normalize(images), (P // 2, P - 1 - P // 2) * 2, mode="reflect")
-    colours = torch.empty(len(images), 3, gh * P, gw * P)
-    for row in range(P):
-        for column in range(P):
-            shifted = padded[:, :, row : row + gh * P, column : column + gw * P]
-            read = capture(model, shifted)[f"blocks.{last - 1}"][:, 1:]  # (n, N, D)
-            seen = 0.5 + (read - mean) @ axes / (4 * spread)
-            colours[:, :, row::P, column::P] = seen.mT.unflatten(2, (gh, gw))
+    cuts = padded.unfold(2, gh * P, 1).unfold(3, gw * P, 1)  # (n, 3, P, P, S, S)
+    cuts = cuts.permute(2, 3, 0, 1, 4, 5).flatten(0, 2)  # (P * P * n, 3, S, S)
+    many = torch.cat([cuts, data.normalize(data.test.images[:500])])
+    read = torch.cat([each[f"blocks.{last - 1}"][:, 1:] for each in inside(model, many)])
+    turned = leading_directions(read, 3)  # (P * P * n + 500, N, 3)
+    turned = turned / (4 * turned.std(dim=(0, 1))) * turned.pow(3).sum(dim=(0, 1)).sign()
+    of_cuts = turned[: len(cuts)].view(P, P, len(images), gh, gw, 3)
+    colours = of_cuts.permute(2, 5, 3, 0, 4, 1).reshape(len(images), 3, gh * P, gw * P)
     weights = capture(model, data.normalize(images))[f"blocks.{last}.attn.weights"]
-    return class_attention(weights, (gh, gw)).mean(dim=1), colours.clamp(0, 1)
+    return class_attention(weights, (gh, gw)).mean(dim=1), (0.5 + colours).clamp(0, 1)
 
 
 def in_panels(rows: Sequence[Measurement]) -> tuple[dict[str, list], dict[str, dict[str, list]]]:
