@@ -27,7 +27,7 @@ def test_three_tasks_have_a_column_each_and_the_control_in_all():
     reach = {task: [[1, 2, 3], [3, 4, 4.5]] for task in tasks}
     probes = {"a": {"class token": [20, 60]}, "untrained": {"class token": [30, 31]}}
     images = torch.zeros(4, 3, 8, 8, dtype=torch.uint8)
-    fig = plots.show_three_tasks(images, looks, colours, reach, probes, uniform=0.2, far=4.1)
+    fig = plots.show_three_tasks(images, looks, colours, reach, probes, 4.1)
     panels = np.array(fig.axes[:12]).reshape(4, 3)
     assert panels[0, 0].images[0].get_array().shape[:2] == (16, 16)
     assert [ax.images[0].get_array().max() for ax in panels[0, 1:]] == [1, 10]

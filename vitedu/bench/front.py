@@ -23,6 +23,5 @@ def draw_tasks() -> CourseFigure:
     for arm in three_tasks.ARMS:
         encoder = label_counts.encoder(arm, seed=0)
         looks[arm], colours[arm] = three_tasks.pictures(encoder, images, data)
-    panels = three_tasks.in_panels(measured("three_tasks"))
-    even = {"uniform": 1 / 65, "far": uniform_distance}
-    return show_three_tasks(images, looks, colours, *panels, **even)
+    reach, probes = three_tasks.in_panels(measured("three_tasks"))
+    return show_three_tasks(images, looks, colours, reach, probes, uniform_distance)

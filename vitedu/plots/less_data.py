@@ -55,8 +55,6 @@ def show_three_tasks(
     colours: Mapping[str, Any],
     reach: Mapping[str, Sequence[Sequence[float]]],
     probes: Mapping[str, Mapping[str, Sequence[float]]],
-    *,
-    uniform: float,
     far: float,
 ) -> CourseFigure:
     """Draw what one shape became for several tasks, a column each: looks, colours, reach, probes.
@@ -67,7 +65,6 @@ def show_three_tasks(
         colours: task -> (4, 3, S, S), three components of patch features, in [0, 1].
         reach: task -> in patches, a list of heads for each block.
         probes: task -> token -> accuracy (%) after each block; the last task is the control.
-        uniform: the weight of an even look.
         far: the reach of an even look.
     """
     size, ratios = (WIDTH, 6.6), [1.15] + [1.0] * len(looks)
@@ -78,8 +75,9 @@ def show_three_tasks(
     axes[0, 0].set_title("photographs")
     control = list(probes.values())[-1]
     for column, (task, maps) in zip(axes[:, 1:].T, looks.items(), strict=True):
-        look = _two_by_two(relative_to(uniform, each) for each in maps)
-        mappable = draw_map(column[0], look, task, **SCALE)
+        even = 1 / (1 + np.size(maps[0]))  # one token more than patches
+        relative = _two_by_two(relative_to(even, each) for each in maps)
+        mappable = draw_map(column[0], relative, task, **SCALE)
         column[1].imshow(_two_by_two(map(to_picture, colours[task])))
         blocks = range(1, 1 + len(reach[task]))
         column[2].plot(blocks, reach[task], "o", color=ink.BLUE, markersize=4, alpha=0.7)
@@ -87,8 +85,8 @@ def show_three_tasks(
         for known, own in ((control, False), (probes[task], True)):
             for (token, shares), line, colour in zip(known.items(), LINES, ink.CYCLE, strict=False):
                 label = token if own else f"{token}, untrained"
-                look = {"color": colour if own else ink.GREY, "marker": "o", "markersize": 4}
-                column[3].plot(blocks, shares, line, label=label, **look)
+                colour = colour if own else ink.GREY
+                column[3].plot(blocks, shares, f"o{line}", color=colour, label=label, ms=4)
         column[3].axhline(10, color=ink.GREY, linestyle=":", label="guessing")
         column[2].set(ylim=(0, 5), xticks=blocks)
         column[3].set(ylim=(0, 90), xticks=blocks, xlabel="block")
