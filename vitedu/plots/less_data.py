@@ -75,7 +75,7 @@ def show_three_tasks(
     axes[0, 0].set_title("photographs")
     control = list(probes.values())[-1]
     for column, (task, maps) in zip(axes[:, 1:].T, looks.items(), strict=True):
-        even = 1 / (1 + np.size(maps[0]))  # one token more than patches
+        even = 1 / (1 + len(maps[0].flatten()))  # one token more than patches
         relative = _two_by_two(relative_to(even, each) for each in maps)
         mappable = draw_map(column[0], relative, task, **SCALE)
         column[1].imshow(_two_by_two(map(to_picture, colours[task])))
