@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vitedu.bench.experiments import label_counts, measured
+from vitedu.bench.experiments import by_arm, label_counts, measured, three_tasks
 from vitedu.bench.experiments import less_data as rows_of
 from vitedu.bench.experiments import teacher as with_teacher
 from vitedu.fast import DroppingBlock
@@ -279,11 +279,64 @@ def test_frozen_features_are_measured_for_each_number_of_labels():
     assert found["pixels"][10] == [100 * results["10 labels"]]
 
 
+def test_shares_of_variance_name_their_cause():
+    """What a place, a colour, a photograph or a class decides alone is all of it there."""
+    images, places = random(40, 64, 3), random(1, 64, 3, seed=1).expand(40, 64, 3)
+    labels = torch.arange(40) % 10
+    of_photograph = random(40, 1, 3, seed=2).expand(40, 64, 3)
+    of_class = of_photograph[:10].repeat(4, 1, 1)
+    colour = 2 * images[..., [1, 2, 0]] + 5
+    for cause, values in {
+        "place": places,
+        "colour": colour,
+        "photograph": of_photograph,
+        "class": of_class,
+    }.items():
+        shares = three_tasks.explained(values, images, labels)
+        assert shares[cause] == pytest.approx(1)
+        assert all(
+            share < 0.4 for other, share in shares.items() if other not in (cause, "photograph")
+        )
+
+
+def test_colours_of_shifted_cuts_stand_where_their_pixels_are():
+    """What a patch shows is painted at its own place in all cuts: a bright half stays a half."""
+    model, data = three_tasks.encoder("untrained", 0), rows_of.photographs(QUICK)
+    image = torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
+    image[..., 16:] = 255
+    looks, colours = three_tasks.pictures(model, image, data)
+    assert looks.shape == (1, 8, 8) and colours.shape == (1, 3, 32, 32)
+    columns = colours.mean(dim=2)[0]  # (3, 32)
+    change = columns.diff(dim=1).abs().sum(dim=0)
+    assert 12 <= change.argmax() <= 19 and change[:12].max() < 0.2 * change.max()
+
+
+def test_rows_of_three_tasks_say_what_the_notebook_says():
+    """Masked patches teach places, an untrained network shows colours, and depth parts tasks."""
+    rows = measured("three_tasks")
+    reach, probes = three_tasks.in_panels(rows)
+    by_seed = {(row.arm, row.seed): row.results for row in rows}
+    for seed in range(3):
+        of = {arm: by_seed[arm, seed] for arm in three_tasks.ARMS}
+        place, colour = (
+            {arm: each[f"components, block 3: {cause}"] for arm, each in of.items()}
+            for cause in ("place", "colour")
+        )
+        assert place["masked"] > 0.9 > 0.7 > place["supervised"] > place["dino"] > 0.3
+        assert colour["untrained"] > 0.8 > 0.5 > colour["dino"] and place["untrained"] < 0.1
+    assert min(sum(reach["masked"], [])) < 2 < 2.8 < min(sum(reach["dino"], []))
+    token = {arm: each["class token"] for arm, each in probes.items()}
+    assert max(token[arm][0] for arm in token if arm != "untrained") < 45
+    assert token["supervised"][3] > 75 > 65 > token["dino"][3] > 57 > token["masked"][3] > 50
+    assert max(token["untrained"]) < 36
+
+
 def test_rows_say_what_the_notebook_says():
     """Shifts help, mixup helps more, and features without labels save nine labels of ten."""
     found = {(row.arm, row.seed): row.results for row in measured("less_data")}
     known = {(row.arm, row.seed): row.results for row in measured("label_counts")}
     from_scratch = max(found["4,000 photographs", seed]["test_accuracy"] for seed in range(5))
+    cnn = by_arm(measured("data_hunger"), "test_accuracy")["CNN, 3200 images"]
     for seed in range(5):
         ways = [found[way, seed] for way in ("nothing", "shifts and mirrors")]
         ways.append(found["shifts and mixup", seed])
@@ -294,6 +347,7 @@ def test_rows_say_what_the_notebook_says():
             known[arm, seed] for arm in ("dino", "masked", "pixels", "untrained")
         )
         assert dino["400 labels"] > from_scratch
+        assert dino["400 labels"] < min(cnn) < max(cnn) < dino["4,000 labels"]
         assert all(dino[count] > masked[count] for count in ("40 labels", "400 labels"))
         for other in others:
             assert dino["40 labels"] > max(other["40 labels"] + 0.1, other["4,000 labels"] - 0.02)

@@ -222,14 +222,15 @@ def test_assistants_are_led_to_the_same_page():
 
 
 @pytest.mark.slow
-def test_picture_of_the_readme_is_drawn_by_its_command(tmp_path):
-    """And it is light. A little of 255 is left for other fonts and processors."""
-    committed = GITHUB / "picture.png"
-    words = [sys.executable, GITHUB / "picture.py", tmp_path / "drawn.png"]
+def test_pictures_of_the_readme_are_drawn_by_their_command(tmp_path):
+    """And they are light. A little of 255 is left for other fonts and processors."""
+    words = [sys.executable, GITHUB / "picture.py", tmp_path / "picture.png"]
     subprocess.run(words, check=True, capture_output=True, timeout=250)
-    assert committed.stat().st_size <= 150_000
-    old, new = (np.asarray(Image.open(p).convert("RGB"), float) for p in (committed, words[-1]))
-    assert old.shape == new.shape and np.abs(old - new).mean() < 3
+    for name in ("picture.png", "tasks.png"):
+        paths = GITHUB / name, tmp_path / name
+        assert paths[0].stat().st_size <= 150_000
+        old, new = (np.asarray(Image.open(path).convert("RGB"), float) for path in paths)
+        assert old.shape == new.shape and np.abs(old - new).mean() < 3
 
 
 @pytest.mark.slow

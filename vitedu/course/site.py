@@ -39,6 +39,8 @@ THREAD = {
     "photographs.",
     "climb-figure": "You write the loop that trains it, and measure what each step of a better "
     "recipe adds.",
+    "three-tasks": "The same shape learned labels, to know a photograph again, and to guess hidden "
+    "patches. You see what each task made of it, beside random weights.",
 }
 HEADING = re.compile(r"(?m)^### (Exercise ([\d.]+) .+)$")
 SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
