@@ -227,7 +227,7 @@ REFUSED_BY_TIMM = {
     "map": (dict(global_pool="map"), "AttentionPoolLatent at attn_pool"),
     "max": (POOLS, "pooling by 'max'"),
     "avg_cls": (AVERAGE, "class token beside average pooling"),
-    "image": (dict(img_size=(24, 32)), "shapes: pos_embed"),
+    "image": (dict(img_size=(24, 32)), "images of 24 x 32 pixels, which are no squares"),
     "patch": (dict(patch_size=(8, 4)), "patch_embed.proj.weight"),
     "parallel": (dict(block_fn=PARALLEL), "ParallelScalingBlock at blocks.[*]"),
     "uneven": (("blocks.1.mlp", timm.layers.Mlp(12, 20)), "blocks.[*].mlp.fc1.weight"),

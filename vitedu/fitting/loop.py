@@ -14,6 +14,7 @@ Reference: Micikevicius et al. 2017, mixed precision (arXiv 1710.03740).
 """
 
 import copy
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +44,7 @@ from vitedu.fitting.history import (
     divergence_error,
     table_line,
 )
-from vitedu.fitting.optimizers import make_optimizer, update_average
+from vitedu.fitting.optimizers import freeze, make_optimizer, update_average
 from vitedu.fitting.resuming import load_state, save_state
 from vitedu.hardware import keep_freed_memory, pick_precision
 from vitedu.progressbar import ProgressBar
@@ -139,6 +140,7 @@ class Run:
         self.history = History(config, str(device), precision, processes.count)
         self.bar: ProgressBar | None = None
         self.on_step: Callable[[float], None] | None = None
+        freeze(model, config.freeze)
         self.has_average = config.ema_decay > 0
         self.model = model.to(device)
         self.learner = copy.deepcopy(model) if self.has_average else model
@@ -232,6 +234,8 @@ class Run:
 
         num_images = len(self.labels)
         validation = measure(self.model, self.data.validation, self.data, device, self.dtype)
+        if not math.isfinite(validation[0]):  # the last step broke the weights
+            raise divergence_error(epoch, self.steps - 1, lrs[-1], self.dtype, history)
         return EpochResult(
             epoch=epoch + 1,
             train_loss=losses.sum(dtype=torch.float32).item() / num_images,
@@ -261,7 +265,7 @@ class Run:
             loss = F.cross_entropy(logits, targets, label_smoothing=config.label_smoothing)
 
         for group in self.optimizer.param_groups:
-            group["lr"] = lr
+            group["lr"] = lr * group.get("lr_share", 1.0)
         self.optimizer.zero_grad()
         weight = num_own * processes.count / len(batch)  # 1, unless the shares differ in size
         self.scaler.scale(loss * weight).backward()

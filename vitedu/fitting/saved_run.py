@@ -17,9 +17,9 @@ from vitedu.fitting.checkpoints import load_checkpoint
 from vitedu.fitting.evaluating import measure_test_accuracy, predict
 from vitedu.fitting.model_file import ModelFile
 from vitedu.fitting.runs import load, source_of
+from vitedu.fitting.starting import Start, rebuild
 from vitedu.hardware import check_device, pick_device, pick_precision
-from vitedu.options import build_model, with_options
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.vit import VisionTransformer
 
 
 def main_eval(
@@ -99,15 +99,6 @@ def load_run(
         copy = Path(folder) / description["model_file"]
         raise ValueError(f"{folder} trained a file; to run it or its copy, name it: --model {copy}")
     model_file = ModelFile(model_path) if model_path else None
-    try:
-        config = with_options(ViTConfig(), **description["model"])
-        if model_file:
-            model = model_file.module.VisionTransformer(model_file.configure(**vars(config)))
-        else:
-            model = build_model(config)
-        model.load_state_dict(tensors)
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise ValueError(
-            f"{folder}: weights and description do not fit. {str(error).splitlines()[0]}"
-        ) from None
+    start = Start(description.get("model", {}), tensors, {}, {})
+    model = rebuild(start, model_file, folder)
     return model.to(pick_device() if device == "auto" else device).eval(), description

@@ -1,10 +1,10 @@
 """Other libraries' Vision Transformers, read into ours.
 
 Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer``
-with the same logits, or say what ours has no place for. ``PublishedViT`` is ours with what CLIP's
-image encoder has around its blocks; LayerScale needs no place, it is multiplied into the layer that
-it follows. Not here: names, downloads, files and pictures (``loading``,
-``published``), positions for another image size (``vitedu.transfer``).
+with the same logits, or say what ours has no place for. ``PublishedViT`` is ours with what
+published models have around their blocks; LayerScale needs no place, it is multiplied into the
+layer that it follows. Not here: names, downloads, files and pictures (``loading``, ``published``),
+positions for another image size (``vitedu.transfer``).
 
 Legend: D embed_dim, N num_patches, gh gw patch grid.
 
@@ -16,18 +16,22 @@ Touvron et al. 2021, section 2 (arXiv 2103.17239), LayerScale.
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from torch import nn
 
-from vitedu.options import VisionTransformerWithOptions, build_model, with_options
+from vitedu.options import (
+    VisionTransformerWithOptions,
+    ViTConfigWithOptions,
+    build_model,
+    with_options,
+)
 from vitedu.transfer import convert_torchvision_weights
 from vitedu.vit import VisionTransformer, ViTConfig
 
 NORM_EPS = 1e-6  # of every norm in vitedu.vit
-# what ``build_model`` builds, in the words of ``PublishedViT``
-DEFAULTS = {"norm_first": False, "norm_eps": NORM_EPS}
 # kinds of modules that ours has a place for, or that do nothing outside of training
 KINDS = "VisionTransformer Sequential Conv2d Linear LayerNorm GELU Dropout Identity".split()
 TORCHVISION_KINDS = [*KINDS, "Encoder", "EncoderBlock", "MLPBlock", "MultiheadAttention"]
@@ -41,27 +45,55 @@ TIMM_MLPS = {  # kinds of MLP and activation, and whether the last half is the g
 }
 
 
-class PublishedViT(VisionTransformerWithOptions):
-    """Our model with two departures that its configuration does not know.
+@dataclass(frozen=True)
+class PublishedConfig(ViTConfigWithOptions):
+    """The shape of a ``PublishedViT``; ``num_classes`` is embed_dim where there is no head."""
 
-    Args:
-        config: its ``num_classes`` is the width of the output, embed_dim where there is no head.
-        norm_first: a norm over all tokens before the first block, as in CLIP.
-        norm_eps: of every norm.
+    norm_first: bool = False  # a norm over all tokens before the first block, as in CLIP
+    norm_eps: float = NORM_EPS  # of every norm
+
+
+class PublishedViT(VisionTransformerWithOptions):
+    """Our model with what published ones have around their blocks.
 
     Reference: Radford et al. 2021, section 2.4 (arXiv 2103.00020), the norm before the first block.
     """
 
-    def __init__(self, config: ViTConfig, *, norm_first: bool = False, norm_eps: float = NORM_EPS):
-        super().__init__(config)
-        self.norm_pre = nn.LayerNorm(config.embed_dim) if norm_first else nn.Identity()
+    def __init__(self, config: PublishedConfig):
+        super().__init__(ViTConfigWithOptions(**_fields(config, ViTConfigWithOptions)))
+        self.config = config
+        self.norm_pre = nn.LayerNorm(config.embed_dim) if config.norm_first else nn.Identity()
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
-                module.eps = norm_eps
+                module.eps = config.norm_eps
 
     def embed(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to the tokens of the first block (B, T, D)."""
         return self.norm_pre(super().embed(images))
+
+
+def published_config(**values) -> ViTConfig:
+    """Give the simplest configuration that holds these fields; ``build`` makes its model.
+
+    Example:
+        >>> type(published_config(norm_eps=1e-5)).__name__, published_config(depth=2).depth
+        ('PublishedConfig', 2)
+    """
+    config = PublishedConfig(**values)
+    plain = _fields(config, ViTConfigWithOptions)
+    is_plain = config == PublishedConfig(**plain)
+    return with_options(ViTConfig(), **plain) if is_plain else config
+
+
+def build(config: ViTConfig) -> VisionTransformer:
+    """Build the untrained model of any configuration of ours."""
+    is_published = isinstance(config, PublishedConfig)
+    return PublishedViT(config) if is_published else build_model(config)
+
+
+def _fields(config: ViTConfig, kind: Any) -> dict[str, Any]:
+    """Read the fields of a kind of configuration off another."""
+    return {field.name: getattr(config, field.name) for field in fields(kind)}
 
 
 def from_torchvision(model: Any) -> VisionTransformer:
@@ -99,7 +131,8 @@ def from_torchvision(model: Any) -> VisionTransformer:
     _refuse("torchvision", others)
     first: Any = blocks[0]
     head: Any = heads[0]
-    config = ViTConfig(
+    config = published_config(
+        norm_eps=first.ln_1.eps,
         image_size=model.image_size,
         patch_size=conv.kernel_size[0],
         in_channels=conv.in_channels,
@@ -113,8 +146,7 @@ def from_torchvision(model: Any) -> VisionTransformer:
     body = {n: tensor for n, tensor in model.state_dict().items() if not n.startswith("heads.")}
     tensors = convert_torchvision_weights(body)
     tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
-    changes = {"norm_first": False, "norm_eps": first.ln_1.eps}
-    return _assemble("torchvision", config, tensors, model.training, changes)
+    return _assemble("torchvision", config, tensors, model.training)
 
 
 def from_timm(model: Any) -> VisionTransformer:
@@ -154,6 +186,9 @@ def from_timm(model: Any) -> VisionTransformer:
         others.append(f"MLPs that differ, or are none of {', '.join(TIMM_MLPS.values())}")
     if pool not in ("token", "avg"):
         others.append(f"pooling by {pool!r} (global_pool='token')")
+    height, width = model.patch_embed.img_size
+    if height != width:
+        others.append(f"images of {height} x {width} pixels, which are no squares")
     registers = 0 if model.reg_token is None else model.reg_token.shape[1]
     if registers and not has_token:
         others.append(f"registers, {registers} without a class token (reg_tokens=0)")
@@ -162,9 +197,10 @@ def from_timm(model: Any) -> VisionTransformer:
     _refuse("timm", others)
     first = blocks[0]
     has_head = isinstance(model.head, nn.Linear)
-    config = with_options(
-        ViTConfig(),
-        image_size=model.patch_embed.img_size[0],
+    config = published_config(
+        norm_first=not isinstance(model.norm_pre, nn.Identity),
+        norm_eps=first.norm1.eps,
+        image_size=height,
         patch_size=model.patch_embed.patch_size[0],
         in_channels=model.patch_embed.proj.in_channels,
         num_classes=model.head.out_features if has_head else model.embed_dim,
@@ -185,11 +221,7 @@ def from_timm(model: Any) -> VisionTransformer:
     if has_token and model.no_embed_class and model.pos_embed is not None:
         rows = like.new_zeros(1, 1 + registers, config.embed_dim)
         tensors["pos_embed"] = torch.cat([rows, model.pos_embed], dim=1)  # (1, N, D) -> (1, T, D)
-    changes = {
-        "norm_first": not isinstance(model.norm_pre, nn.Identity),
-        "norm_eps": first.norm1.eps,
-    }
-    return _assemble("timm", config, tensors, model.training, changes)
+    return _assemble("timm", config, tensors, model.training)
 
 
 def fold_layer_scale(state_dict: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -228,11 +260,11 @@ def _ratio(hidden: int, embed_dim: int) -> float:
 
 
 def _assemble(
-    library: str, config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool, changes: dict
+    library: str, config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool
 ) -> VisionTransformer:
     """Build our model around copies of the tensors; a bias that is missing there is zero here."""
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
-        model = build_model(config) if changes == DEFAULTS else PublishedViT(config, **changes)
+        model = build(config)
         if "head.weight" not in tensors:  # the output is what a head would read
             model.register_module("head", nn.Identity())
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}
