@@ -163,7 +163,7 @@ def freeze(model: nn.Module, count: int) -> None:
     if count > len(blocks):
         raise ValueError(f"freeze counts blocks, and there are {len(blocks)} (got {count}).")
     for name, part in model.named_parameters() if count else ():
-        if not name.startswith(("blocks.", "norm.", "head.")):
+        if not name.startswith(("blocks.", "norm.", "attn_pool.", "head.")):
             part.requires_grad_(False)
     for block in blocks[:count]:
         block.requires_grad_(False)

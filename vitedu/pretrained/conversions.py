@@ -22,6 +22,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from vitedu.attention import merge_heads, scaled_dot_product_attention, split_heads
+from vitedu.encoder import Mlp
 from vitedu.options import (
     VisionTransformerWithOptions,
     ViTConfigWithOptions,
@@ -37,7 +39,7 @@ KINDS = "VisionTransformer Sequential Conv2d Linear LayerNorm GELU Dropout Ident
 TORCHVISION_KINDS = [*KINDS, "Encoder", "EncoderBlock", "MLPBlock", "MultiheadAttention"]
 TORCHVISION_KINDS += ["NonDynamicallyQuantizableLinear"]
 TIMM_KINDS = [*KINDS, "PatchEmbed", "Block", "Attention", "Mlp", "GluMlp", "QuickGELU", "SiLU"]
-TIMM_KINDS += ["LayerNormFp32", "LayerScale", "DropPath", "PatchDropout"]
+TIMM_KINDS += ["LayerNormFp32", "LayerScale", "DropPath", "PatchDropout", "AttentionPoolLatent"]
 TIMM_MLPS = {  # kinds of MLP and activation, and whether the last half is the gate -> our name
     ("Mlp", "GELU", False): "gelu",
     ("Mlp", "QuickGELU", False): "quick_gelu",
@@ -51,6 +53,38 @@ class PublishedConfig(ViTConfigWithOptions):
 
     norm_first: bool = False  # a norm over all tokens before the first block, as in CLIP
     norm_eps: float = NORM_EPS  # of every norm
+    pool_heads: int = 0  # of the attention that pools the tokens, as in SigLIP; 0 for none
+
+
+class AttentionPool(nn.Module):
+    """Make one vector of all tokens: a learned query attends to them, and an MLP follows.
+
+    Example:
+        >>> AttentionPool(12, num_heads=3, hidden_dim=48)(torch.zeros(2, 5, 12)).shape
+        torch.Size([2, 12])
+
+    Reference: Zhai et al. 2021, section 3.3, the MAP head (arXiv 2106.04560).
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, hidden_dim: int):
+        super().__init__()
+        self.num_heads = num_heads
+        self.latent = nn.Parameter(torch.zeros(1, 1, embed_dim))
+        self.q = nn.Linear(embed_dim, embed_dim)
+        self.kv = nn.Linear(embed_dim, 2 * embed_dim)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+        self.norm = nn.LayerNorm(embed_dim)
+        self.mlp = Mlp(embed_dim, hidden_dim)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to (B, D)."""
+        query = self.q(self.latent).expand(len(x), -1, -1)  # (1, 1, D) -> (B, 1, D)
+        parts = (query, *self.kv(x).chunk(2, dim=-1))
+        out, _ = scaled_dot_product_attention(
+            *(split_heads(each, self.num_heads) for each in parts)
+        )
+        x = self.proj(merge_heads(out)[:, 0])  # (B, nh, 1, hd) -> (B, D)
+        return x + self.mlp(self.norm(x))
 
 
 class PublishedViT(VisionTransformerWithOptions):
@@ -59,13 +93,27 @@ class PublishedViT(VisionTransformerWithOptions):
     Reference: Radford et al. 2021, section 2.4 (arXiv 2103.00020), the norm before the first block.
     """
 
+    config: PublishedConfig
+
     def __init__(self, config: PublishedConfig):
         super().__init__(ViTConfigWithOptions(**_fields(config, ViTConfigWithOptions)))
         self.config = config
         self.norm_pre = nn.LayerNorm(config.embed_dim) if config.norm_first else nn.Identity()
+        if config.pool_heads:
+            sizes = config.embed_dim, config.pool_heads, int(config.embed_dim * config.mlp_ratio)
+            self.attn_pool = AttentionPool(*sizes)
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.eps = config.norm_eps
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Map images (B, C, H, W) to logits (B, K)."""
+        if not self.config.pool_heads:
+            return super().forward(images)
+        x = self.embed(images)  # (B, C, H, W) -> (B, T, D)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.attn_pool(self.norm(x)))  # -> (B, D) -> (B, K)
 
     def embed(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to the tokens of the first block (B, T, D)."""
@@ -152,9 +200,9 @@ def from_torchvision(model: Any) -> VisionTransformer:
 def from_timm(model: Any) -> VisionTransformer:
     """Copy a timm ViT into ours.
 
-    Class token or average pooling, registers, SwiGLU, a norm before the first block, with or
-    without biases and head. LayerScale is folded into the weights. Positions that timm adds before
-    the class token comes (``no_embed_class``) are ours with rows of zeros.
+    Class token, average or attention pooling, registers, SwiGLU, a norm before the first block,
+    with or without biases and head. LayerScale is folded into the weights. Positions that timm adds
+    before the class token comes (``no_embed_class``) are ours with rows of zeros.
 
     Args:
         model: a ``timm.models.VisionTransformer``; it is left unchanged and shares no memory.
@@ -184,7 +232,7 @@ def from_timm(model: Any) -> VisionTransformer:
     others = _differences(model, num_heads)
     if len(mlps) != 1 or mlps - TIMM_MLPS.keys():
         others.append(f"MLPs that differ, or are none of {', '.join(TIMM_MLPS.values())}")
-    if pool not in ("token", "avg"):
+    if pool not in ("token", "avg", "map"):
         others.append(f"pooling by {pool!r} (global_pool='token')")
     height, width = model.patch_embed.img_size
     if height != width:
@@ -192,13 +240,14 @@ def from_timm(model: Any) -> VisionTransformer:
     registers = 0 if model.reg_token is None else model.reg_token.shape[1]
     if registers and not has_token:
         others.append(f"registers, {registers} without a class token (reg_tokens=0)")
-    if pool == "avg" and has_token:
-        others.append("a class token beside average pooling (global_pool='token')")
+    if pool in ("avg", "map") and has_token:
+        others.append(f"a class token beside pooling by {pool!r} (global_pool='token')")
     _refuse("timm", others)
     first = blocks[0]
     has_head = isinstance(model.head, nn.Linear)
     config = published_config(
         norm_first=not isinstance(model.norm_pre, nn.Identity),
+        pool_heads=model.attn_pool.num_heads if pool == "map" else 0,
         norm_eps=first.norm1.eps,
         image_size=height,
         patch_size=model.patch_embed.patch_size[0],
@@ -222,6 +271,47 @@ def from_timm(model: Any) -> VisionTransformer:
         rows = like.new_zeros(1, 1 + registers, config.embed_dim)
         tensors["pos_embed"] = torch.cat([rows, model.pos_embed], dim=1)  # (1, N, D) -> (1, T, D)
     return _assemble("timm", config, tensors, model.training)
+
+
+# names of Hugging Face's transformers, of version 4 and 5 -> timm's, in the order of reading
+HUGGING_FACE = {
+    r"^(vit|deit|dinov2|base_model)\.": "",
+    r"^embeddings\.patch_embeddings\.projection": "patch_embed.proj",
+    r"^embeddings\.position_embeddings": "pos_embed",
+    r"^embeddings\.": "",
+    r"^(encoder\.)?layers?\.": "blocks.",
+    r"\.layernorm_before\.": ".norm1.",
+    r"\.layernorm_after\.": ".norm2.",
+    r"\.layer_scale(\d)\.lambda1": r".ls\1.gamma",
+    r"\.attention\.(attention\.)?(q|k|v)(uery|ey|alue|_proj)\.": r".attn.\2.",
+    r"\.attention\.(output\.dense|o_proj)\.": ".attn.proj.",
+    r"\.intermediate\.dense\.": ".mlp.fc1.",
+    r"\.output\.dense\.": ".mlp.fc2.",
+    r"^layernorm\.": "norm.",
+    r"^classifier\.": "head.",
+}
+
+
+def convert_huggingface_weights(state_dict: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Give the weights of a ViT of Hugging Face's transformers timm's names; others stay.
+
+    It keeps the projections to q, k and v apart, which are stacked here.
+
+    Example:
+        >>> parts = {f"vit.layers.0.attention.{p}_proj.bias": torch.zeros(4) for p in "qkv"}
+        >>> {name: len(t) for name, t in convert_huggingface_weights(parts).items()}
+        {'blocks.0.attn.qkv.bias': 12}
+    """
+    converted: dict[str, torch.Tensor] = {}
+    apart: dict[str, dict[str, torch.Tensor]] = {}
+    for name, tensor in state_dict.items():
+        for theirs, ours in HUGGING_FACE.items():
+            name = re.sub(theirs, ours, name)
+        if found := re.fullmatch(r"(.*\.attn)\.([qkv])\.(\w+)", name):
+            apart.setdefault(f"{found[1]}.qkv.{found[3]}", {})[found[2]] = tensor
+        elif not name.startswith("pooler."):  # reads the class token; no classifier uses it
+            converted[name] = tensor
+    return converted | {n: torch.cat([parts[p] for p in "qkv"]) for n, parts in apart.items()}
 
 
 def fold_layer_scale(state_dict: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -23,7 +23,11 @@ from vitedu.data.loading import is_integer
 from vitedu.hardware import pick_device
 from vitedu.options import build_model
 from vitedu.pretrained import reading
-from vitedu.pretrained.conversions import from_timm, from_torchvision
+from vitedu.pretrained.conversions import (
+    convert_huggingface_weights,
+    from_timm,
+    from_torchvision,
+)
 from vitedu.pretrained.published import (
     library_of,
     preprocessing,
@@ -52,8 +56,9 @@ def load_pretrained(
         image_size: pixels; positions are interpolated to it as timm does. Default: the weights'.
         num_classes: K; another number than the weights have makes a new head of zeros, to be
             trained. Weights without a head (DINOv2) give features (B, D) where this is left out.
-        weights: a file in the library's own names (``.safetensors``, or a torch file of tensors
-            only) instead of a download; image size and classes are read from it.
+        weights: a file in the library's own names, for timm's models also in those of Hugging
+            Face's transformers (``.safetensors``, or a torch file of tensors only), instead of a
+            download; image size and classes are read from it.
 
     Returns:
         The model in eval mode, in float32 on the CPU. Its logits are those of the library's model.
@@ -222,6 +227,7 @@ def _load_timm(name: str, tensors: dict[str, torch.Tensor] | None) -> VisionTran
     entry = timm_entry(name)
     K = entry.num_classes or 0  # 0: features, no head
     if tensors is not None:
+        tensors = convert_huggingface_weights(tensors)
         head = "head.weight" if "head.weight" in tensors else "norm.weight"
         size, width = _sizes(tensors, "patch_embed.proj.weight", "pos_embed", head)
         K = width if head == "head.weight" else 0
