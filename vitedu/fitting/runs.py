@@ -4,9 +4,8 @@ Role: put data, preset, recipe, loop and files together, and print what came out
 (``loop``), recipes (``recipes``), trained models read again (``trained``).
 
 A run is a folder: ``config.json`` (model, data, training, outcome), ``metrics.jsonl`` (a line an
-epoch), ``model.safetensors``, ``curves.png``; TensorBoard's files where that is installed; while it
-is not finished, ``state.safetensors`` too. If a student's file was trained, ``my_vit.py`` is a copy
-of it, which nothing runs.
+epoch), ``model.safetensors``, ``curves.png``; while it is not finished, ``state.safetensors`` too.
+If a student's file was trained, ``my_vit.py`` is a copy of it, which nothing runs.
 """
 
 import json
@@ -29,8 +28,6 @@ from vitedu.fitting.checkpoints import (
     save_checkpoint,
 )
 from vitedu.fitting.curves import draw_curves
-from vitedu.fitting.distributed import join_processes, own_device, rank_and_count
-from vitedu.fitting.event_files import PATTERN, EventFiles
 from vitedu.fitting.history import DivergedError, History
 from vitedu.fitting.loop import TrainConfig, fit, measure_test_accuracy
 from vitedu.fitting.model_file import COPY, SETTINGS, ModelFile
@@ -123,8 +120,6 @@ def train(
     if model_file:
         description["model_file"] = COPY
     state = out / STATE if out is not None else None
-    if rank_and_count()[0]:  # of the processes under torchrun the first alone writes
-        out = None
     if out is not None and not (out / STATE).exists():
         save_checkpoint(out, model, description)  # a folder that cannot be written shows now
         if model_file:
@@ -136,22 +131,15 @@ def train(
             lines = [json.dumps(asdict(row)) + "\n" for row in history.rows]
             write_whole(out / METRICS, "".join(lines).encode())
 
-    events = EventFiles(out)
-
-    def after_epoch(history: History) -> None:
-        write_run(history)
-        events.add(history.rows[-1])
-
     history = fit(
         model,
         data,
         config,
         show_progress=show_progress,
-        on_epoch=after_epoch,
+        on_epoch=write_run,
         resume=state,
         start_run=model_file.start_run if model_file else None,
     )
-    events.close()
     write_run(history)  # an interruption left more than the last epoch did
     accuracy = measure_test_accuracy(model, data, getattr(torch, history.precision))
     description["outcome"] = {
@@ -226,15 +214,12 @@ def main_train(
     if description and is_ended(out, description):
         print(f"{out} holds a run that has ended: {outcome_line(description)}")
         return 0
-    processes = join_processes(own_device(config.device))
-    with processes.rank_zero_first():  # a download, decoded images: once is enough
-        images = load(words["data"], limit=words["limit"], image_size=words["image_size"])
+    images = load(words["data"], limit=words["limit"], image_size=words["image_size"])
     if start:
         images, start = match(images, start)
-    if processes.rank == 0:
-        print(images)
-        if overwrite:
-            remove_run(out)
+    print(images)
+    if overwrite:
+        remove_run(out)
     absent = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
         result = train(
@@ -253,14 +238,13 @@ def main_train(
         print(f"vitedu: {error}", file=sys.stderr)
         return 1
     except ValueError:
-        if out in absent and not (out / STATE).exists() and not processes.rank:
+        if out in absent and not (out / STATE).exists():
             remove_run(out)  # refused before its first step
             for folder in absent:
                 folder.rmdir()
         raise
-    if processes.rank == 0:
-        print(report(result))
-        print(closing_note(out, result.history))
+    print(report(result))
+    print(closing_note(out, result.history))
     return 130 if result.history.interrupted else 0
 
 
@@ -312,7 +296,6 @@ def go_on(
 ) -> Plan:
     """Read what the run in a folder is, and refuse words that would change it."""
     info, shape = description["data"], description["model"]
-    check_model_file(model_file, description, out)
     named = {name: description.get(name) for name in ("pretrained", "weights")}
     old: dict[str, Any] = {"data": source_of(description, out), "preset": description["preset"]}
     old |= {"limit": info["limit"], "image_size": shape["image_size"], **named}
@@ -323,6 +306,8 @@ def go_on(
     place = f"the run in {out}"
     if is_ended(out, description):
         place += f" has ended with {outcome_line(description)}, and its state is gone"
+    else:
+        check_model_file(model_file, description, out)
     refuse_changes(before, {**before, **words, **changes, **model_options}, place)
     start = Start(shape, load_checkpoint(out)[0], info, named if named["pretrained"] else {})
     return words, config, description["model_options"], start
@@ -355,10 +340,7 @@ def source_of(description: dict, folder: Path) -> str:
 def closing_note(out: Path, history: History) -> str:
     """Say what is in the folder of a run, and how an interrupted one goes on."""
     if not history.interrupted:
-        files = f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
-        if EventFiles(out).is_possible:
-            return f"{files}; tensorboard --logdir {out}"
-        return f"{files}; with `pip install tensorboard` its files too"
+        return f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
     return (
         f"the model in {out} has learned up to here; --resume goes on after epoch "
         f"{len(history.rows)}, as if there had been no break"
@@ -395,8 +377,6 @@ def remove_run(out: Path) -> None:
     """Remove the files of a run, and none besides."""
     for name in (DESCRIPTION, METRICS, WEIGHTS, CURVES, STATE, COPY):
         (out / name).unlink(missing_ok=True)
-    for path in out.glob(PATTERN):
-        path.unlink()
 
 
 def outcome_line(description: dict) -> str:
@@ -410,8 +390,6 @@ def outcome_line(description: dict) -> str:
 def report(result: RunResult) -> str:
     """Say in a few lines what a run reached, with all that a figure needs beside it."""
     history, data = result.history, result.data
-    batch_size, count = history.config.batch_size, history.processes
-    each = f", at most {-(-batch_size // count)} on each of {count} devices" * (count > 1)
     parameters, learning = (
         sum(part.numel() for part in result.model.parameters() if part.requires_grad or is_any)
         for is_any in (True, False)
@@ -421,7 +399,7 @@ def report(result: RunResult) -> str:
         f"data      {data.name}: {len(data.train):,} training, {len(data.validation):,} "
         f"validation, {len(data.test):,} test images",
         f"model     {parameters:,} parameters{frozen}, seed {history.config.seed}",
-        f"batch     {batch_size} images a step{each}",
+        f"batch     {history.config.batch_size} images a step",
         f"machine   {history.device}, {history.precision}, {torch.get_num_threads()} CPU threads",
     ]
     if history.rows:

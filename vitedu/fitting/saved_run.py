@@ -19,6 +19,7 @@ from vitedu.fitting.model_file import ModelFile
 from vitedu.fitting.runs import load, source_of
 from vitedu.fitting.starting import Start, rebuild
 from vitedu.hardware import check_device, pick_device, pick_precision
+from vitedu.pretrained.loading import name_classes
 from vitedu.vit import VisionTransformer
 
 
@@ -71,12 +72,7 @@ def main_predict(
     pixels = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
     probabilities = predict(model, pixels, SimpleNamespace(**info))  # (N, K)
     for path, row in zip(images, probabilities, strict=True):
-        values, classes = row.topk(min(top, len(row)))
-        guesses = ", ".join(
-            f"{info['class_names'][k]} {p:.1%}"
-            for p, k in zip(values.tolist(), classes.tolist(), strict=True)
-        )
-        print(f"{path}: {guesses}")
+        print(f"{path}: {name_classes(row, info['class_names'], top)}")
     return 0
 
 

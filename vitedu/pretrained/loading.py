@@ -10,6 +10,7 @@ Nothing that is read here can execute code: downloads and files alike are opened
 import math
 import pickle
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -166,9 +167,7 @@ def name_images(
         with torch.inference_mode():
             features = model(pixels[None].to(where))  # (1, 3, S, S) -> (1, D)
             row = head(features)[0].softmax(dim=-1)  # (1, D) -> (K,)
-        values, classes = row.topk(min(top, len(row)))
-        pairs = zip(values.tolist(), classes.tolist(), strict=True)
-        guesses = ", ".join(f"{names[k]} {p:.1%}" for p, k in pairs)
+        guesses = name_classes(row, names, top)
         if unlike and class_distance(features.cpu(), known).item() > unlike["limit"]:
             guesses += (
                 ". It looks unlike all ten classes (farther from each than 19 of 20 validation "
@@ -179,6 +178,13 @@ def name_images(
         share = unlike["noticed"]["photographs of other things"]
         print(f"A share is no certainty. Of photographs of other things, {share:.0%} are noticed.")
     return 0
+
+
+def name_classes(row: torch.Tensor, names: Sequence[str], top: int) -> str:
+    """Write the most probable classes of probabilities (K,), such as "cat 81.2%, dog 11.0%"."""
+    values, classes = row.topk(min(top, len(row)))
+    pairs = zip(values.tolist(), classes.tolist(), strict=True)
+    return ", ".join(f"{names[k]} {p:.1%}" for p, k in pairs)
 
 
 def class_distance(features: torch.Tensor, known: dict[str, torch.Tensor]) -> torch.Tensor:
