@@ -337,6 +337,7 @@ OTHERS = {
     "timm": (from_torchvision, timm_model, "a VisionTransformer .pass a torchvision"),
     "torchvision": (from_timm, torchvision_model, "a VisionTransformer .pass a timm"),
     "deit_tiny_distilled_patch16_224": (from_timm, None, "a VisionTransformerDistilled"),
+    "vit_small_patch16_dinov3": (from_timm, None, "other angles than our rope"),
     "vit_relpos_small_patch16_224": (from_timm, None, "a VisionTransformerRelPos"),
 }
 

@@ -240,7 +240,7 @@ def main_train(
     except ValueError:
         if out in absent and not (out / STATE).exists():
             remove_run(out)  # refused before its first step
-            for folder in absent:
+            for folder in filter(Path.exists, absent):
                 folder.rmdir()
         raise
     print(report(result))

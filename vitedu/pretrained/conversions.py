@@ -222,6 +222,8 @@ def from_timm(model: Any) -> VisionTransformer:
     """
     from timm.models import VisionTransformer as Theirs
 
+    if type(model).__name__ == "Eva":  # DINOv3, EVA-02
+        _refuse("timm", ["an Eva, which turns queries and keys by other angles than our rope"])
     _refuse("timm", _other_kinds(model, Theirs, TIMM_KINDS))
     blocks, pool, has_token = list(model.blocks), model.global_pool, model.cls_token is not None
     num_heads = {block.attn.num_heads for block in blocks}

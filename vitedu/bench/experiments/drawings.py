@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 import torch
 
 from vitedu.bench.experiments import Arms, Profile, Results, train_and_measure
-from vitedu.data import load_data
 from vitedu.data.drawings import draw_folder
+from vitedu.data.loading import load_folder
 from vitedu.fitting.recipes import FINE_TUNING
 from vitedu.fitting.starting import load_start, match, rebuild
 from vitedu.options import build_model, preset
@@ -31,7 +31,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
             draw_folder(Path(place, name), count, number)
             for name, count, number in (("drawings", 23, seed), ("others", 100, 1000 + seed))
         ]
-        data, others = (load_data(folder, image_size=32) for folder in folders)
+        data, others = (load_folder(folder, 0, 32, (None, None, None)) for folder in folders)
     data = replace(data, test=others.train)
     torch.manual_seed(seed)
     if name := ARMS[arm]["pretrained"]:
