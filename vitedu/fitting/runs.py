@@ -305,7 +305,8 @@ def go_on(
     before = {**old, **asdict(config), **asdict(PublishedConfig(**shape))}
     place = f"the run in {out}"
     if is_ended(out, description):
-        place += f" has ended with {outcome_line(description)}, and its state is gone"
+        place += f" has ended with {outcome_line(description)}, and its state is gone "
+        place += f"(--pretrained {out} --out OTHER starts from its weights)"
     else:
         check_model_file(model_file, description, out)
     refuse_changes(before, {**before, **words, **changes, **model_options}, place)
