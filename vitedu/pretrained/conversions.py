@@ -135,8 +135,7 @@ def published_config(**values) -> ViTConfig:
 
 def build(config: ViTConfig) -> VisionTransformer:
     """Build the untrained model of any configuration of ours."""
-    is_published = isinstance(config, PublishedConfig)
-    return PublishedViT(config) if is_published else build_model(config)
+    return PublishedViT(config) if isinstance(config, PublishedConfig) else build_model(config)
 
 
 def _fields(config: ViTConfig, kind: Any) -> dict[str, Any]:
