@@ -11,7 +11,13 @@ from torchvision.models.vision_transformer import VisionTransformer as Torchvisi
 
 from vitedu.encoder import EncoderBlock
 from vitedu.options import build_model
-from vitedu.pretrained.conversions import NORM_EPS, _ratio, from_timm, from_torchvision
+from vitedu.pretrained.conversions import (
+    NORM_EPS,
+    _ratio,
+    convert_huggingface_weights,
+    from_timm,
+    from_torchvision,
+)
 from vitedu.transfer import interpolate_positions
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
 
@@ -94,6 +100,8 @@ def test_torchvision_logits_are_equal(size, patch, depth, heads, width, hidden, 
         dict(act_layer="quick_gelu"),
         dict(pre_norm=True, norm_layer=partial(nn.LayerNorm, eps=1e-5)),
         dict(num_classes=0),
+        dict(class_token=False, global_pool="map"),
+        dict(class_token=False, global_pool="map", qkv_bias=False, num_classes=0),
         dict(drop_rate=0.5, attn_drop_rate=0.5, drop_path_rate=0.5, patch_drop_rate=0.5),
     ],
     ids=lambda options: ", ".join(options) or "plain",
@@ -138,6 +146,78 @@ def test_features_of_dinov2_and_clip_are_equal(name, options):
     assert ("SwiGlu" in parts) == ("giant" in name)
     assert {type(block) for block in ours.blocks} == {EncoderBlock}
     assert getattr(ours.config, "num_registers", 0) == (4 if "reg4" in name else 0)
+
+
+def in_names_of_transformers(state, version):
+    """Write timm's names as transformers does: q, k and v apart, in its version 4 or 5."""
+    inner = [
+        ("norm1", "layernorm_before"),
+        ("norm2", "layernorm_after"),
+        ("attn.proj", "attention.output.dense" if version == 4 else "attention.o_proj"),
+        ("blocks.", "encoder.layer." if version == 4 else "layers."),
+    ]
+    inner += [("mlp.fc1", "intermediate.dense"), ("mlp.fc2", "output.dense")] * (version == 4)
+    outer = {
+        "norm.": "vit.layernorm.",
+        "head.": "classifier.",
+        "cls_token": "vit.embeddings.cls_token",
+    }
+    outer |= {"pos_embed": "vit.embeddings.position_embeddings"}
+    outer |= {"patch_embed.proj": "vit.embeddings.patch_embeddings.projection"}
+    renamed = {}
+    for name, tensor in state.items():
+        for ours, theirs in outer.items():
+            name = theirs + name.removeprefix(ours) if name.startswith(ours) else name
+        for ours, theirs in inner:
+            name = name.replace(ours, theirs)
+        name = name.replace("layers.", "vit.layers.").replace("encoder.", "vit.encoder.")
+        parts = [
+            "attention.attention.query",
+            "attention.attention.key",
+            "attention.attention.value",
+        ]
+        parts = parts if version == 4 else [f"attention.{each}_proj" for each in "qkv"]
+        if "attn.qkv" in name:
+            renamed |= {
+                name.replace("attn.qkv", p): t for p, t in zip(parts, tensor.chunk(3), strict=True)
+            }
+        else:
+            renamed[name] = tensor
+    return renamed | {"pooler.dense.weight": torch.zeros(12, 12)}
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_names_of_transformers_are_read_with_q_k_v_stacked(version):
+    """Of both versions, with all numbers at their place; timm's own names stay."""
+    state = timm_model().state_dict()
+    found = convert_huggingface_weights(in_names_of_transformers(state, version))
+    assert found.keys() == state.keys()
+    assert all(torch.equal(found[name], tensor) for name, tensor in state.items())
+    assert convert_huggingface_weights(state).keys() == state.keys()
+
+
+@pytest.mark.parametrize("kind", ["ViT", "Dinov2"])
+def test_logits_of_transformers_are_equal(kind):
+    """Its own model with random weights, read by names."""
+    library = pytest.importorskip("transformers", reason="pip install transformers")
+    sizes = dict(hidden_size=12, num_hidden_layers=2, num_attention_heads=3, image_size=24)
+    sizes |= dict(intermediate_size=48, patch_size=8, layer_norm_eps=1e-6)
+    if kind == "ViT":
+        theirs = library.ViTForImageClassification(library.ViTConfig(**sizes, num_labels=5))
+    else:
+        theirs = library.Dinov2Model(library.Dinov2Config(**sizes))
+    theirs, images = filled(theirs), torch.randn(4, 3, 24, 24)
+    state = convert_huggingface_weights(theirs.state_dict())
+    state.pop("mask_token", None)
+    options = {} if kind == "ViT" else {"num_classes": 0, "init_values": 1.0}
+    ours = TimmViT(**{**SMALL, **options})
+    ours.load_state_dict(state)
+    with torch.no_grad():
+        outputs = theirs(images)
+        expected = outputs.logits if kind == "ViT" else outputs.last_hidden_state[:, 0]
+        found = from_timm(ours.eval())(images)
+    assert expected.std(dim=0).mean() > 0.05
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 BOTH = {"torchvision": (torchvision_model, from_torchvision), "timm": (timm_model, from_timm)}
@@ -224,10 +304,10 @@ REFUSED_BY_TIMM = {
     "embed_norm": (dict(embed_norm_layer="layernorm"), "patch_embed.norm.weight"),
     "gelu_tanh": (dict(act_layer="gelu_tanh"), "GELUTanh.. at blocks.[*].mlp.act"),
     "rmsnorm": (dict(norm_layer="rmsnorm"), "RmsNorm.* at blocks.[*].norm1"),
-    "map": (dict(global_pool="map"), "AttentionPoolLatent at attn_pool"),
+    "map": (dict(global_pool="map"), "class token beside pooling by 'map'"),
     "max": (POOLS, "pooling by 'max'"),
-    "avg_cls": (AVERAGE, "class token beside average pooling"),
-    "image": (dict(img_size=(24, 32)), "shapes: pos_embed"),
+    "avg_cls": (AVERAGE, "class token beside pooling by 'avg'"),
+    "image": (dict(img_size=(24, 32)), "images of 24 x 32 pixels, which are no squares"),
     "patch": (dict(patch_size=(8, 4)), "patch_embed.proj.weight"),
     "parallel": (dict(block_fn=PARALLEL), "ParallelScalingBlock at blocks.[*]"),
     "uneven": (("blocks.1.mlp", timm.layers.Mlp(12, 20)), "blocks.[*].mlp.fc1.weight"),
@@ -257,6 +337,7 @@ OTHERS = {
     "timm": (from_torchvision, timm_model, "a VisionTransformer .pass a torchvision"),
     "torchvision": (from_timm, torchvision_model, "a VisionTransformer .pass a timm"),
     "deit_tiny_distilled_patch16_224": (from_timm, None, "a VisionTransformerDistilled"),
+    "vit_small_patch16_dinov3": (from_timm, None, "other angles than our rope"),
     "vit_relpos_small_patch16_224": (from_timm, None, "a VisionTransformerRelPos"),
 }
 

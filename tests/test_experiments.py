@@ -162,7 +162,7 @@ def test_shipped_rows_are_those_of_the_live_numbers_or_none(calls, tmp_path, mon
 
 def test_all_shipped_rows_say_their_data():
     """Photographs, tasks of their own, shapes where the object must be known; no row without."""
-    own = {"cue": "cells", "texture": "textures"}
+    own = {"cue": "cells", "texture": "textures", "drawings": "drawings"}
     own |= dict.fromkeys(("captions", "heads", "inside"), "shapes")
     rows = [row for name in names() for row in measured(name)]
     assert len(rows) >= 430  # so many were shipped when the photographs came

@@ -26,7 +26,8 @@ commands
 bench
 grading
 checks
-fitting pretrained
+fitting
+pretrained
 exporting
 inside vit_and_cnn less_data efficient transfer
 options transplant
@@ -37,7 +38,7 @@ attention patches training
 # all rooms may stand on these, and each of these on those after it
 GROUND = "doctor course plots data hardware stopwatch progressbar files exercises words".split()
 # reference code: from notebooks 05 to 09 down
-REFERENCES = set(" ".join(LADDER.split("\n")[8:]).split())
+REFERENCES = set(" ".join(LADDER.split("\n")[9:]).split())
 # slow, or not everywhere
 IN_FUNCTIONS_ONLY = {"torchvision", "timm", "ipywidgets", "IPython", "nbconvert"}
 MODULES = {

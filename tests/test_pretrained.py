@@ -210,6 +210,11 @@ def test_file_with_other_names_or_shapes_is_refused(server, theirs, tmp_path):
         load_pretrained("vit_test", weights=tmp_path / "shape.pth")
     with pytest.raises(ValueError, match="image_size=36, patch_size=8, remainder 4"):
         load_pretrained("vit_test", image_size=36)
+    with pytest.raises(ValueError, match="images are squares, .* one whole number .got .32, 24"):
+        load_pretrained("vit_test", image_size=(32, 24))
+    torch.save(state | {"encoder.pos_embedding": torch.zeros(1, 141, 12)}, tmp_path / "oblong.pth")
+    with pytest.raises(ValueError, match="141 positions, those of images that are no squares"):
+        load_pretrained("vit_test", weights=tmp_path / "oblong.pth")
 
 
 def test_another_image_size_interpolates_positions_as_timm_does(tmp_path):
@@ -321,6 +326,7 @@ def test_predict_names_the_most_probable_classes(server, theirs, tmp_path, capsy
         (["--pretrained", "vit_test", "none.png"], "there is no image at none.png"),
         (["--pretrained", "vit_test.MISSING", "{image}"], "Without a network"),
         (["--pretrained", "vit_test", "{text}"], "cannot be read as an image"),
+        (["--pretrained", "vit_base_patch16_224.mae", "{image}"], "gives features and names nothi"),
         (["--pretrained", "vit_test", "{image}", "--top", "0"], "top must be at least 1"),
         (["--pretrained", "vit_test", "{image}", "--device", "abacus"], "device 'abacus'"),
         (["--checkpoint", "x", "--weights", "y", "{image}"], "goes with --pretrained"),

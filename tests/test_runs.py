@@ -8,20 +8,22 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 from torch import nn
 
 from vitedu.__main__ import main
 from vitedu.bench import laptop as benchmarks
 from vitedu.data import cifar10, load_data
-from vitedu.fitting import runs
+from vitedu.fitting import loop, runs
 from vitedu.fitting.checkpoints import load_checkpoint, save_checkpoint
-from vitedu.fitting.event_files import PATTERN
 from vitedu.fitting.loop import TrainConfig, predict
 from vitedu.fitting.saved_run import load_run
+from vitedu.pretrained.reading import read_weights
 
 pytestmark = pytest.mark.slow
 
 CLASSES = ("dim", "light")
+PICO = "vit_pico_patch4_32.cifar10"
 WORDS = ["--preset", "vit_micro_patch8_32", "--epochs", "3", "--batch-size", "8", "--lr", "2e-3"]
 
 
@@ -56,8 +58,8 @@ def run(folder, tmp_path_factory):
 
 
 def names_in(out):
-    """What is in the folder of a run, TensorBoard's files aside (tests/test_event_files.py)."""
-    return {path.name for path in out.iterdir()} - {path.name for path in out.glob(PATTERN)}
+    """What is in the folder of a run."""
+    return {path.name for path in out.iterdir()}
 
 
 def test_train_writes_config_metrics_weights_and_curves(run):
@@ -113,21 +115,57 @@ def test_train_gives_the_same_weights_for_the_same_seed(folder):
         (["--epochs", "0"], "epochs must be positive"),
         (["--lr", "nan"], "lr must be positive"),
         (["--set", "cutmix_shar=1"], "named 'cutmix_shar'. Did you mean cutmix_share?"),
-        (["--set", "image_size=64"], "no setting is named 'image_size'"),
+        (["--set", "image_size=64"], "set image_size: --image-size does, one number for square"),
+        (["--preset", "vit_tiny_patch16_224", "--image-size", "64"], "takes 224 px and --image-s"),
+        (["--image-size", "30"], "image_size=30, patch_size=8, remainder 6"),
+        (["--pretrained", PICO, "--preset", "vit_pico_patch4_32"], "of their own, not --preset"),
+        (["--pretrained", PICO, "--set", "depth=2"], "of their own, not --set depth"),
+        (["--pretrained", "cnn_tiny_32.cifar10"], "is a CNN"),
+        (["--weights", "x.pth"], "--weights goes with --pretrained"),
+        (["--freeze", "9"], "freeze counts blocks, and there are 4 (got 9)"),
+        (["--freeze", "4", "--set", "optimizer=muon"], "needs matrices besides the last"),
+        (["--layer-decay", "0"], "layer_decay must be in (0, 1]"),
+        (["--example"], "--example draws what --data would name"),
         (["--lr", "0.2", "--set", "lr=0.1"], "lr is set twice"),
         (["--set", "rope=true", "--set", "num_heads=64"], "rope needs a head_dim divisible by 4"),
         (["--limit", "-3"], "limit must be a positive integer"),
         (["--device", "gpu"], "Choices: auto, cpu, cuda, mps"),
         (["--data", "no_such_thing"], "no data named 'no_such_thing'"),
     ],
-    ids=["preset", "epochs", "lr", "name", "from-data", "twice", "rope", "limit", "device", "data"],
 )
 def test_train_refuses_words_that_it_can_not_follow(folder, tmp_path, capsys, words, message):
-    """Status 2 and one line that says what is wrong."""
-    given = ["train", "--data", str(folder), "--out", str(tmp_path / "x"), *words]
+    """Status 2 and one line that says what is wrong; nothing is left behind."""
+    given = ["train", "--data", str(folder), "--out", str(tmp_path / "runs" / "x"), *words]
     assert main(given) == 2
     error = capsys.readouterr().err
-    assert message in error and len(error.splitlines()) == 1
+    assert message in error and len(error.splitlines()) == 1 and not any(tmp_path.iterdir())
+
+
+def test_a_side_is_one_number(capsys):
+    """Images are squares, and the line says so."""
+    with pytest.raises(SystemExit):
+        main(["train", "--image-size", "64x48"])
+    assert "images are squares: one number, such as 64 (got 64x48)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "size"),
+    [
+        (["--preset", "vit_tiny_patch16_224"], 224),
+        (["--preset", "vit_micro_patch8_32", "--image-size", "32"], 32),
+        (["--image-size", "64"], 64),
+        (["--pretrained", "vit_pico_patch4_32.cifar10"], 32),
+        (["--pretrained", "vit_pico_patch4_32.cifar10", "--image-size", "48"], 48),
+        ([], None),  # as the folder is
+    ],
+)
+def test_images_have_the_size_that_preset_or_weights_take(tmp_path, monkeypatch, words, size):
+    """A preset for 224 px does not learn from 32."""
+    asked = []
+    monkeypatch.setattr(runs, "load_data", lambda source, **options: asked.append(options) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["train", "--data", "x", "--out", str(tmp_path / "x"), *words])
+    assert asked == [{"limit": None, "image_size": size}] and not any(tmp_path.iterdir())
 
 
 def test_train_refuses_a_precision_by_listing_the_choices(tmp_path, capsys):
@@ -252,6 +290,10 @@ def test_resume_ends_where_an_unbroken_run_does(run, stopped, words, monkeypatch
     assert rows[0] == rows[1] and len(rows[0]) == 3
     assert main(["train", "--out", str(stopped), "--resume"]) == 0
     assert "holds a run that has ended: 3 epochs" in capsys.readouterr().out
+    assert main(["train", "--out", str(stopped), "--resume", "--epochs", "4"]) == 2
+    error = capsys.readouterr().err
+    assert "has ended with 3 epochs, test accuracy" in error and "its state is gone" in error
+    assert "each step depends on epochs), and these differ: epochs was 3, is 4." in error
 
 
 OTHER_SETTINGS = {
@@ -340,6 +382,32 @@ def test_checkpoint_keeps_every_tensor(tmp_path):
     assert tensors.keys() == model.state_dict().keys()
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensors[name], tensor)
+
+
+def test_nan_is_neither_written_nor_read(tmp_path):
+    """The file that is there stays; the line names the tensor."""
+    model = nn.Linear(2, 2)
+    save_checkpoint(tmp_path, model, {})
+    before = (tmp_path / "model.safetensors").read_bytes()
+    nn.init.constant_(model.weight, float("nan"))
+    with pytest.raises(ValueError, match="is not written: there is NaN in weight."):
+        save_checkpoint(tmp_path, model, {})
+    assert (tmp_path / "model.safetensors").read_bytes() == before
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    for read in (
+        lambda: load_checkpoint(tmp_path),
+        lambda: read_weights(tmp_path / "model.safetensors"),
+    ):
+        with pytest.raises(ValueError, match="is not read: there is NaN in weight."):
+            read()
+
+
+def test_a_last_step_that_breaks_the_weights_is_noticed(folder, tmp_path, monkeypatch, capsys):
+    """The loss of training was finite, that of the validation images is not."""
+    monkeypatch.setattr(loop, "measure", lambda *_: (float("nan"), 0.5))
+    assert main(["train", "--data", str(folder), "--out", str(tmp_path / "x"), *WORDS]) == 1
+    assert "the loss is not finite any more: epoch 1, step" in capsys.readouterr().err
+    load_run(tmp_path / "x", "cpu")
 
 
 @pytest.mark.parametrize("busy", [False, True])

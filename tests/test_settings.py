@@ -51,7 +51,7 @@ def test_value_has_the_type_of_its_field(word, expected):
         (["count"], "a setting is written name=value .got 'count'."),
         (["cuont=1"], "no setting is named 'cuont'. Did you mean count. There are count, share,"),
         (["zzz=1"], "no setting is named 'zzz'. There are"),
-        (["image_size=1"], "no setting is named 'image_size'"),
+        (["image_size=1"], "--set does not set image_size: another word does."),
         (["count=1.5"], "count must be a whole number .got '1.5'."),
         (["share=much"], "share must be a number"),
         (["padding=x"], "padding must be a whole number or none"),
@@ -65,7 +65,7 @@ def test_value_has_the_type_of_its_field(word, expected):
 def test_what_can_not_be_read_is_named(words, message):
     """With the nearest name, or with the type that the field has."""
     with pytest.raises(ValueError, match=message):
-        read_settings(words, First, Second, reserved=["image_size"])
+        read_settings(words, First, Second, reserved={"image_size": "another word does"})
 
 
 def test_every_field_of_the_configs_can_be_set():

@@ -23,11 +23,10 @@ from vitedu.data import Data, load_data
 from vitedu.fitting.augmentation import brightness, contrast, saturation
 from vitedu.fitting.checkpoints import save_checkpoint
 from vitedu.fitting.config import TrainConfig
-from vitedu.fitting.distributed import own_device
 from vitedu.fitting.evaluating import autocast
 from vitedu.fitting.loop import fit
 from vitedu.fitting.optimizers import make_optimizer
-from vitedu.hardware import pick_precision
+from vitedu.hardware import pick_device, pick_precision
 from vitedu.less_data import (
     MaskedAutoencoder,
     PrototypeHead,
@@ -81,7 +80,8 @@ def pretrain(name: str, out: Path, *, epochs: int | None = None, data: Data | No
 
 def learn_without_labels(name: str, data: Data, config: TrainConfig, state: Path) -> nn.Module:
     """Train an encoder on images alone; give it without what its task had besides."""
-    device, wanted, done = own_device(config.device), [name, config.epochs], 0
+    device = pick_device() if config.device == "auto" else torch.device(config.device)
+    wanted, done = [name, config.epochs], 0
     learner: Any = (Masked() if name == MASKED else Distilled()).to(device)
     images = data.train.images.to(device)
     optimizer = make_optimizer(learner.model, config, device)

@@ -47,6 +47,11 @@ def add_flag(parser, name: str, text: str, **options) -> None:
     parser.add_argument(name, action="store_true", help=text, **options)
 
 
+def add_model(parser, text: str) -> None:
+    """Add the option that names a student's file."""
+    parser.add_argument("--model", metavar="FILE", type=Path, help=f"{text}; the file is executed")
+
+
 def add_device(parser) -> None:
     """Add the option that says where to compute."""
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from vitedu.commands import Commands, add_flag, add_path, stem
+from vitedu.commands import Commands, add_flag, add_model, add_path, stem
 
 JSON_HELP = (
     "print a JSON list and nothing else, an object for each exercise: exercise (its id), "
@@ -54,6 +54,12 @@ def add_commands(commands: Commands) -> None:
     add_flag(new, "--force", "write over a file that was edited")
     text = "with the text of the references, so that it runs without vitedu (my_vit_complete.py)"
     add_flag(new, "--complete", text)
+    text = "instead: write a trained model as ONNX (pip install 'vitedu[onnx]')"
+    add_flag(new, "--onnx", text)
+    new.add_argument("--checkpoint", type=Path, help="with --onnx: the folder of a run")
+    text = "with --onnx: a shipped or published model (default: vit_tiny_patch4_32.cifar10)"
+    new.add_argument("--pretrained", metavar="NAME", help=text)
+    add_model(new, "with --onnx and --checkpoint: the my_vit.py that the run trained")
     text = "say what is installed, what will be used and what to mend"
     new = commands.add("doctor", run_doctor, text)
     text = "instead: try what a class will do on this machine, in ten minutes at most"
@@ -165,10 +171,36 @@ def show_progress(args) -> None:
 
 
 def export(args) -> None:
-    """Write the student's model."""
+    """Write the student's model, or a trained one as ONNX."""
+    if args.onnx:
+        return export_onnx(args)
+    if args.checkpoint or args.pretrained or args.model:
+        raise ValueError("--checkpoint, --pretrained and --model go with --onnx.")
     from vitedu.exporting.export import export_model
 
     export_model(args.file, force=args.force, complete=args.complete)
+
+
+def export_onnx(args) -> None:
+    """Write a trained model as ONNX, and say how near its outputs are."""
+    from vitedu.exporting import onnx_file
+    from vitedu.fitting.saved_run import load_run
+    from vitedu.pretrained.loading import load_pretrained
+
+    onnx_file.require()
+    path = args.file or Path("model.onnx")
+    if path.exists() and not args.force:
+        raise ValueError(f"{path} is there already; --force writes over it.")
+    if args.checkpoint:
+        model, description = load_run(args.checkpoint, "cpu", args.model)
+        shape = description["model"]
+    else:
+        model = load_pretrained(args.pretrained or "vit_tiny_patch4_32.cifar10")
+        shape = vars(model.config)
+    side, channels = shape["image_size"], shape["in_channels"]
+    difference = onnx_file.export_onnx(model, path, side, channels)
+    print(f"{path} maps normalised images (B, {channels}, {side}, {side}) to what the model gives.")
+    print(f"onnxruntime and torch differ by {difference:.1e} at most, tried on four images.")
 
 
 def run_doctor(args) -> int:

@@ -4,9 +4,10 @@ Role: their options. Not here: the runs (``vitedu.fitting.runs``), models read a
 (``vitedu.fitting.saved_run``).
 """
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 
-from vitedu.commands import Commands, add_device, add_flag, add_precision
+from vitedu.commands import Commands, add_device, add_flag, add_model, add_precision
 
 
 def add_commands(commands: Commands) -> None:
@@ -17,6 +18,16 @@ def add_commands(commands: Commands) -> None:
     )
     new.add_argument("--preset", help="which model (default: vit_micro_patch8_32)")
     add_model(new, "a my_vit.py in place of a preset: its model, trained by its own loop")
+    text = "in place of a preset: weights to start from; of list --models, vit_b_16, ..., or a run"
+    new.add_argument("--pretrained", metavar="NAME", help=text)
+    new.add_argument("--weights", type=Path, help="with --pretrained: a file, no download")
+    add_flag(new, "--example", "draw a folder of three kinds, drawings/, and learn it from weights")
+    text = "pixels of a side (default: the preset's or the weights')"
+    new.add_argument("--image-size", type=square, metavar="S", help=text)
+    text = "leave the embedding and the first N blocks as they are"
+    new.add_argument("--freeze", type=int, metavar="N", help=text)
+    text = "each block learns at D times the rate of the one above it, such as 0.75"
+    new.add_argument("--layer-decay", type=float, metavar="D", help=text)
     new.add_argument("--epochs", type=int, help="default: as the preset's recipe says")
     new.add_argument("--batch-size", type=int, help="default: as the preset's recipe says")
     new.add_argument("--lr", type=float, help="peak learning rate (default: the recipe's)")
@@ -61,24 +72,39 @@ def add_commands(commands: Commands) -> None:
     add_device(new)
 
 
-def add_model(parser, text: str) -> None:
-    """Add the option that names a student's file."""
-    parser.add_argument("--model", metavar="FILE", type=Path, help=f"{text}; the file is executed")
+def square(text: str) -> int:
+    """Read the side of a square image."""
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"images are squares: one number, such as 64 (got {text})")
+    return int(text)
 
 
 def train_model(args) -> int:
     """Train; status 1 if the loss broke, 130 if interrupted."""
     from vitedu.fitting.runs import DEFAULT_DATA, DEFAULT_PRESET, main_train
 
-    names = ("epochs", "batch_size", "lr", "seed", "device", "precision", "compile")
+    if args.example:
+        from vitedu.data.drawings import draw_folder
+
+        if args.data:
+            raise ValueError("--example draws what --data would name: give one of them.")
+        args.data = str(draw_folder(Path("drawings")))
+        if not (args.preset or args.model):
+            args.pretrained = args.pretrained or "vit_tiny_patch4_32.cifar10"
+    names = "epochs batch_size lr freeze layer_decay seed device precision compile".split()
     values = {name: str(getattr(args, name)) for name in names}
     defaults = ("None", "False", "auto")
     settings = [f"{name}={text}" for name, text in values.items() if text not in defaults]
     settings += args.set
-    preset = args.model.stem if args.model else args.preset or DEFAULT_PRESET
-    parts = preset, Path(args.data or DEFAULT_DATA).name, args.seed or 0
+    start = args.preset or args.pretrained or DEFAULT_PRESET
+    parts = (
+        args.model.stem if args.model else Path(start).name,
+        Path(args.data or DEFAULT_DATA).name,
+        args.seed or 0,
+    )
     args.out = args.out or Path("runs") / "{}-{}-seed{}".format(*parts)
-    options = {name: getattr(args, name) for name in "data limit out resume overwrite".split()}
+    names = "data limit out resume overwrite pretrained weights image_size".split()
+    options = {name: getattr(args, name) for name in names}
     return main_train(preset_name=args.preset, settings=settings, model_path=args.model, **options)
 
 

@@ -16,6 +16,7 @@ from safetensors.torch import save
 from torch import nn
 
 from vitedu.files import write_whole
+from vitedu.pretrained.reading import refuse_nan
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "config.json"
 
@@ -66,7 +67,12 @@ def load_description(folder: Path) -> dict:
 
 
 def save_tensors(path: Path, tensors: dict[str, torch.Tensor], note: str = "") -> None:
-    """Write tensors of any device and stride, and a text beside them, as one safetensors file."""
+    """Write tensors of any device and stride, and a text beside them, as one safetensors file.
+
+    Raises:
+        ValueError: there is NaN among them; a file that is there stays as it was.
+    """
+    refuse_nan(tensors, f"{path} is not written")
     # a copy of each, since the format refuses tensors that share memory
     copies = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     write_whole(Path(path), save(copies, metadata={"note": note}))
@@ -76,12 +82,14 @@ def load_tensors(path: Path) -> tuple[dict[str, torch.Tensor], str]:
     """Read back (tensors, on the CPU; text).
 
     Raises:
-        ValueError: the file is no whole safetensors file.
+        ValueError: the file is no whole safetensors file, or holds NaN.
     """
     try:
         with safe_open(path, framework="pt") as file:
             # a copy, so that nothing hangs on a file that will be replaced
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
-            return tensors, (file.metadata() or {}).get("note", "")
+            note = (file.metadata() or {}).get("note", "")
     except SafetensorError as error:
         raise ValueError(f"{path} cannot be read: {error}.") from None
+    refuse_nan(tensors, f"{path} is not read")
+    return tensors, note

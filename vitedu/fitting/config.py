@@ -20,6 +20,8 @@ class TrainConfig:
     warmup_share: float = 0.1  # of all steps: the linear climb to the peak
     # "adamw", or "muon" for the matrices inside the model and AdamW for the rest
     optimizer: str = "adamw"
+    freeze: int = 0  # the first blocks, and the embedding with them, that keep their weights
+    layer_decay: float = 1.0  # a block's learning rate, as a share of that of the block above it
     weight_decay: float = 0.05  # of matrices and convolution kernels only
     betas: tuple[float, float] = (0.9, 0.95)  # AdamW's memory of the gradient and of its square
     label_smoothing: float = 0.0  # share of the target spread over all classes
@@ -42,12 +44,14 @@ class TrainConfig:
         for name, value in positive.items():
             if not value > 0:  # NaN too
                 raise ValueError(f"{name} must be positive (got {name}={value}).")
-        for name in ("final_lr", "weight_decay", "clip_norm", "clean_epochs"):
+        for name in ("final_lr", "freeze", "weight_decay", "clip_norm", "clean_epochs"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative (got {name}={getattr(self, name)}).")
         for name in ("warmup_share", "label_smoothing", "ema_decay"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1) (got {name}={getattr(self, name)}).")
+        if not 0 < self.layer_decay <= 1:
+            raise ValueError(f"layer_decay must be in (0, 1] (got layer_decay={self.layer_decay}).")
         shares = ("policy_share", "mixup_share", "cutmix_share", "erasing_share")
         for name in (*shares, "policy_strength"):
             if not 0 <= getattr(self, name) <= 1:

@@ -1,7 +1,7 @@
 """The curves of a training run, drawn while it runs and when it is over.
 
 Role: from a ``History`` to a figure, and to a figure below the running cell that is replaced after
-each epoch. Not here: how it is drawn (``plots.training``), TensorBoard (``event_files``).
+each epoch. Not here: how it is drawn (``plots.training``).
 """
 
 from vitedu.data.horizons import horizons

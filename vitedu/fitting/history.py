@@ -31,7 +31,6 @@ class History:
     config: TrainConfig
     device: str  # where it ran
     precision: str  # the type of matrix products
-    processes: int = 1  # that shared each batch
     rows: list[EpochResult] = field(default_factory=list)  # one for each epoch that was finished
     interrupted: bool = False  # stopped by Ctrl-C or a notebook's stop button
 

@@ -6,7 +6,7 @@ models, data, files.
 
 The pieces are those of notebook 04 (``vitedu.training``). This module adds speed: the images stay
 uint8 on the device, a batch is a gather, a crop and a scaling, and nothing waits for the device
-within an epoch. Under ``torchrun`` each process takes its share of every batch (``distributed``).
+within an epoch.
 
 Legend: B batch, C H W image, K classes.
 
@@ -14,6 +14,7 @@ Reference: Micikevicius et al. 2017, mixed precision (arXiv 1710.03740).
 """
 
 import copy
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,6 @@ from vitedu.fitting.augmentation import augment
 from vitedu.fitting.compiling import CompiledModel
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.curves import LiveCurves
-from vitedu.fitting.distributed import Processes, join_processes, own_device
 from vitedu.fitting.evaluating import (
     autocast,
     logits_of,
@@ -43,9 +43,9 @@ from vitedu.fitting.history import (
     divergence_error,
     table_line,
 )
-from vitedu.fitting.optimizers import make_optimizer, update_average
+from vitedu.fitting.optimizers import freeze, make_optimizer, update_average
 from vitedu.fitting.resuming import load_state, save_state
-from vitedu.hardware import keep_freed_memory, pick_precision
+from vitedu.hardware import keep_freed_memory, pick_device, pick_precision
 from vitedu.progressbar import ProgressBar
 from vitedu.training import cross_entropy, warmup_cosine
 
@@ -77,14 +77,12 @@ def fit(
         config: what to do.
         show_progress: whether to show a line with loss, accuracy and time left, and in a notebook
             the curves below it.
-        on_epoch: called with the history after each epoch, on rank 0 alone if there are several
-            processes; ``model`` is then what would come out.
+        on_epoch: called with the history after each epoch; ``model`` is then what would come out.
         on_step: called with the loss after each step; on an accelerator it waits for the device. A
             ``KeyboardInterrupt`` that it raises ends the run as an interruption.
         resume: a file. If it is there, the run that wrote it goes on after its last finished epoch;
             the model needs the same shape, its weights are replaced. After each epoch the state is
             written to it. It stays when the run is over, and then gives its outcome at once.
-            Several processes need it on one disk.
         start_run: makes the ``Run``, with its arguments; default ``Run`` itself.
 
     Returns:
@@ -94,17 +92,16 @@ def fit(
     Raises:
         DivergedError: the loss became NaN or infinite.
         ValueError: images that are no uint8 tensor (N, C, H, W), or none at all; a file to resume
-            from that another model, other images or other settings wrote; fewer images a batch than
-            processes.
+            from that another model, other images or other settings wrote;
     """
     check_split(data.train, "train")
     check_split(data.validation, "validation")
     was_training = model.training
-    device = own_device(config.device)
-    run = (start_run or Run)(model, data, config, device, join_processes(device))
+    device = pick_device() if config.device == "auto" else torch.device(config.device)
+    run = (start_run or Run)(model, data, config, device)
     run.on_step = on_step
     try:
-        run.all_epochs(show_progress and not run.processes.rank, on_epoch, resume)
+        run.all_epochs(show_progress, on_epoch, resume)
     except KeyboardInterrupt:
         run.history.interrupted = True
     finally:
@@ -114,9 +111,6 @@ def fit(
     return run.history
 
 
-SINGLE_PROCESS = Processes()
-
-
 class Run:
     """The state of one call of ``fit``: images on the device, what learns, optimizer, generator.
 
@@ -124,30 +118,23 @@ class Run:
     ``model`` follows as its running average.
     """
 
-    def __init__(self, model, data, config: TrainConfig, device, processes=SINGLE_PROCESS):
-        if config.batch_size < processes.count:
-            raise ValueError(
-                "batch_size counts the images of all processes together and cannot be less than "
-                f"one each (got batch_size={config.batch_size}, {processes.count} processes)."
-            )
+    def __init__(self, model, data, config: TrainConfig, device):
         if device.type == "cpu":
             keep_freed_memory()
-        self.data, self.config, self.device, self.processes = data, config, device, processes
+        self.data, self.config, self.device = data, config, device
         is_auto = config.precision == "auto"
         self.dtype = pick_precision(device) if is_auto else getattr(torch, config.precision)
         precision = str(self.dtype).removeprefix("torch.")
-        self.history = History(config, str(device), precision, processes.count)
+        self.history = History(config, str(device), precision)
         self.bar: ProgressBar | None = None
         self.on_step: Callable[[float], None] | None = None
+        freeze(model, config.freeze)
         self.has_average = config.ema_decay > 0
         self.model = model.to(device)
         self.learner = copy.deepcopy(model) if self.has_average else model
-        self.forward = processes.wrap(self.learner)
-        if self.has_average:  # several processes began with the weights of the first
-            model.load_state_dict(self.learner.state_dict())
+        self.forward: Callable = self.learner
         if config.compile:
-            own_size = processes.share_size(config.batch_size)
-            self.forward = CompiledModel(self.forward, own_size, self.note)
+            self.forward = CompiledModel(self.learner, config.batch_size, self.note)
         self.images = data.train.images.to(device)
         self.labels = data.train.labels.to(device)
         names = getattr(data, "class_names", None)
@@ -163,13 +150,12 @@ class Run:
 
     def all_epochs(self, show_progress: bool, on_epoch, resume: Path | None) -> None:
         """Learn until the configured number of epochs stands in the history; see ``fit``."""
-        history, config, is_first = self.history, self.config, not self.processes.rank
+        history, config = self.history, self.config
         if resume is not None and Path(resume).exists():
             load_state(resume, self)
-        elif resume is not None and is_first:
+        elif resume is not None:
             save_state(resume, self)  # a place that cannot be written shows now
         done = len(history.rows)
-        self.processes.check_agreement(done, f"finished epochs in {resume}")
         if show_progress and done < config.epochs:
             self.bar = ProgressBar(config.epochs * self.steps, start=done * self.steps)
             if self.bar.display is None:
@@ -179,12 +165,12 @@ class Run:
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             for epoch in range(done, config.epochs):
                 history.rows.append(self.epoch(epoch))
-                if resume is not None and is_first:
+                if resume is not None:
                     save_state(resume, self)
                 self.note(table_line(history.rows[-1]))
                 if curves:
                     curves(history)
-                if on_epoch and is_first:
+                if on_epoch:
                     on_epoch(history)
 
     def note(self, line: str) -> None:
@@ -194,11 +180,10 @@ class Run:
 
     def epoch(self, epoch: int) -> EpochResult:
         """Learn once from every training image, then validate."""
-        config, device, history, processes = self.config, self.device, self.history, self.processes
-        # elsewhere reading a number waits for the device, or for other processes
-        reads_at_once = device.type == "cpu" and processes.count == 1
+        config, device, history = self.config, self.device, self.history
+        reads_at_once = device.type == "cpu"  # elsewhere reading a number waits for the device
         # dropout draws from torch's own generator: a seed an epoch, so that a break leaves no trace
-        torch.manual_seed(config.seed + 1_000_003 * (epoch + 10_000 * processes.rank))
+        torch.manual_seed(config.seed + 1_000_003 * epoch)
         self.learner.train()
         order = torch.randperm(len(self.labels), generator=self.generator, device=device)
         losses = torch.zeros(self.steps, device=device)  # of each step, times its images
@@ -210,7 +195,7 @@ class Run:
             step_of_run = epoch * self.steps + step
             lrs.append(warmup_cosine(step_of_run, *schedule))
             loss, hits = self.step(batch, lrs[-1], step_of_run)
-            losses[step] = loss * processes.share_size(len(batch))
+            losses[step] = loss * len(batch)
             correct += hits
             if reads_at_once and not losses[step].isfinite():
                 raise divergence_error(epoch, step, lrs[-1], self.dtype, history)
@@ -224,7 +209,6 @@ class Run:
                 elif history.rows:
                     text += f", validation accuracy {history.rows[-1].validation_accuracy:.1%}"
                 self.bar.update(step_of_run + 1, text)
-        processes.sum_over_processes(losses, correct)
         broken = (~losses.isfinite()).nonzero().flatten().tolist()  # waits for the device
         if broken:
             raise divergence_error(epoch, broken[0], lrs[broken[0]], self.dtype, history)
@@ -232,6 +216,8 @@ class Run:
 
         num_images = len(self.labels)
         validation = measure(self.model, self.data.validation, self.data, device, self.dtype)
+        if not math.isfinite(validation[0]):  # the last step broke the weights
+            raise divergence_error(epoch, self.steps - 1, lrs[-1], self.dtype, history)
         return EpochResult(
             epoch=epoch + 1,
             train_loss=losses.sum(dtype=torch.float32).item() / num_images,
@@ -244,13 +230,9 @@ class Run:
         )
 
     def step(self, batch: torch.Tensor, lr: float, step_of_run: int):
-        """Learn from the images at ``batch`` (B,); return loss and hits, 0-d, on the device.
-
-        Of several processes each learns from its share, and returns what that gave.
-        """
-        config, processes = self.config, self.processes
+        """Learn from the images at ``batch`` (B,); return loss and hits, 0-d, on the device."""
+        config = self.config
         images, labels, targets = self.augment(batch, step_of_run >= self.clean_from)
-        num_own = processes.share_size(len(batch))
         with autocast(self.device, self.dtype):
             logits = self.forward(images)
         logits = logits.float()  # (B, K); the loss needs the digits that bfloat16 lacks
@@ -261,10 +243,9 @@ class Run:
             loss = F.cross_entropy(logits, targets, label_smoothing=config.label_smoothing)
 
         for group in self.optimizer.param_groups:
-            group["lr"] = lr
+            group["lr"] = lr * group.get("lr_share", 1.0)
         self.optimizer.zero_grad()
-        weight = num_own * processes.count / len(batch)  # 1, unless the shares differ in size
-        self.scaler.scale(loss * weight).backward()
+        self.scaler.scale(loss).backward()
         if config.clip_norm:
             self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.learner.parameters(), config.clip_norm)
@@ -272,15 +253,15 @@ class Run:
         self.scaler.update()
         if self.has_average:
             update_average(self.model, self.learner, config.ema_decay, step_of_run)
-        return loss.detach(), (logits.argmax(dim=-1) == labels)[:num_own].sum()
+        return loss.detach(), (logits.argmax(dim=-1) == labels).sum()
 
     def augment(self, batch: torch.Tensor, is_clean: bool):
-        """Return what to learn from a batch, or this process's share of it.
+        """Return what to learn from a batch.
 
         Returns:
             images (B, C, H, W), normalised; labels (B,); soft labels (B, K) or None.
         """
-        labels, share = self.labels[batch], self.processes.share
+        labels = self.labels[batch]
         images, targets = augment(
             self.images[batch],
             labels,
@@ -290,7 +271,7 @@ class Run:
             self.generator,
             is_clean=is_clean,
         )
-        return share(images), share(labels), None if targets is None else share(targets)
+        return images, labels, targets
 
 
 def check_split(split, name: str) -> None:

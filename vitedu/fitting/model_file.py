@@ -68,10 +68,8 @@ class ModelFile:
 class FileRun(Run):
     """A run whose steps, order of images aside, are those of a student's file."""
 
-    def __init__(self, module, model, data, config: TrainConfig, device, processes):
-        if processes.count > 1:
-            raise ValueError("a file's own loop trains in one process; start it without torchrun.")
-        super().__init__(model, data, config, device, processes)
+    def __init__(self, module, model, data, config: TrainConfig, device):
+        super().__init__(model, data, config, device)
         self.module = module
         self.optimizer = module.MuonAndAdamW(model, config.lr, config.weight_decay)
 

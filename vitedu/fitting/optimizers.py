@@ -8,12 +8,16 @@ https://kellerjordan.github.io/posts/muon/; Liu et al. 2025, the size of its upd
 2502.16982); Karras et al. 2023, section 3, on averaging weights (arXiv 2312.02696).
 """
 
+from functools import partial
+from typing import Any
+
 import torch
 from torch import nn
 
 from vitedu.fitting.config import TrainConfig
 from vitedu.hardware import pick_precision
 from vitedu.training import orthogonalise, weight_decay_groups
+from vitedu.transfer import layerwise_lr_groups
 
 MUON_MOMENTUM = 0.95
 
@@ -26,7 +30,7 @@ class Muon(torch.optim.Optimizer):
     step of the course's model spent 70 % of its time there. So the type is one that is fast.
 
     Args:
-        matrices: parameters of two axes.
+        matrices: parameters of two axes, or groups of them.
         lr: learning rate, of AdamW's size.
         weight_decay: share of a weight that a step of lr 1 would take away.
         dtype: in which the updates are multiplied.
@@ -34,7 +38,7 @@ class Muon(torch.optim.Optimizer):
 
     def __init__(
         self,
-        matrices: list[nn.Parameter],
+        matrices: list,
         lr: float,
         weight_decay: float,
         dtype: torch.dtype = torch.float32,
@@ -112,8 +116,11 @@ def make_optimizer(model: nn.Module, config: TrainConfig, device: torch.device):
     """
     fused = device.type in ("cpu", "cuda")
     groups = weight_decay_groups(model, config.weight_decay)
+    for group in groups:
+        group["params"] = [part for part in group["params"] if part.requires_grad]
+    split = partial(by_depth, model, config.layer_decay)
     if config.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=config.lr, betas=config.betas, fused=fused)
+        return torch.optim.AdamW(split(groups), lr=config.lr, betas=config.betas, fused=fused)
     matrices = [parameter for parameter in groups[0]["params"] if parameter.ndim == 2][:-1]
     if not matrices:
         raise ValueError(
@@ -123,9 +130,43 @@ def make_optimizer(model: nn.Module, config: TrainConfig, device: torch.device):
     groups[0]["params"] = [p for p in groups[0]["params"] if id(p) not in inner]
     is_fast = pick_precision(device) is torch.bfloat16
     dtype = torch.bfloat16 if is_fast else torch.float32
-    muon = Muon(matrices, lr=config.lr, weight_decay=config.weight_decay, dtype=dtype)
-    adamw = torch.optim.AdamW(groups, lr=config.lr, betas=config.betas, fused=fused)
+    muon = Muon(
+        split([{"params": matrices}]), lr=config.lr, weight_decay=config.weight_decay, dtype=dtype
+    )
+    adamw = torch.optim.AdamW(split(groups), lr=config.lr, betas=config.betas, fused=fused)
     return CombinedOptimizer(muon, adamw)
+
+
+def by_depth(model: nn.Module, decay: float, groups: list[dict]) -> list[dict]:
+    """Split groups of parameters by depth; ``lr_share`` is the share of the learning rate."""
+    if decay == 1:
+        return groups
+    share = {
+        id(part): layer["lr"]
+        for layer in layerwise_lr_groups(model, 1.0, decay)
+        for part in layer["params"]
+    }
+    return [
+        {**group, "params": [p for p in group["params"] if share[id(p)] == each], "lr_share": each}
+        for group in groups
+        for each in sorted({share[id(part)] for part in group["params"]})
+    ]
+
+
+def freeze(model: nn.Module, count: int) -> None:
+    """Stop the first blocks of a ViT from learning, and what stands before them; 0 stops nothing.
+
+    Raises:
+        ValueError: it has fewer blocks.
+    """
+    blocks: Any = getattr(model, "blocks", ())
+    if count > len(blocks):
+        raise ValueError(f"freeze counts blocks, and there are {len(blocks)} (got {count}).")
+    for name, part in model.named_parameters() if count else ():
+        if not name.startswith(("blocks.", "norm.", "attn_pool.", "head.")):
+            part.requires_grad_(False)
+    for block in blocks[:count]:
+        block.requires_grad_(False)
 
 
 @torch.no_grad()

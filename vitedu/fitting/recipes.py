@@ -1,8 +1,8 @@
 """How each preset is trained: one ``TrainConfig`` a preset.
 
-Role: ``RECIPES``, and ``thread_recipe`` for the short runs of notebooks 01 to 04. Not here: what
-the fields mean (``config``), the models (``options``), what each cost and reached: that stands in
-``vitedu/bench/MEASURED.md``, with its command and date.
+Role: ``RECIPES``, ``FINE_TUNING`` for trained weights, and ``thread_recipe`` for the short runs of
+notebooks 01 to 04. Not here: what the fields mean (``config``), the models (``options``), what each
+cost and reached: that stands in ``vitedu/bench/MEASURED.md``, with its command and date.
 """
 
 from dataclasses import replace
@@ -20,6 +20,9 @@ TINY = TrainConfig(
     cutmix_share=0.5,
     clean_epochs=4,  # end on images as they are
 )
+
+# trained weights on some pictures of one's own: few steps, small enough to keep what they know
+FINE_TUNING = TrainConfig(epochs=10, batch_size=16, lr=1e-3, crop_padding=2)
 
 RECIPES: dict[str, TrainConfig] = {
     # the course's run on the drawn shapes; what it costs and reaches: vitedu bench laptop

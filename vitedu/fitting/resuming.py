@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vitedu.fitting.checkpoints import load_tensors, save_tensors
+from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.history import EpochResult
 
 FORMAT = "vitedu training state, 1"
@@ -59,7 +60,8 @@ def load_state(path: Path, run) -> None:
     if not text.startswith(json.dumps({"format": FORMAT})[:-1]):
         raise ValueError(f"{path} holds no state of a training run of this version.")
     note = json.loads(text)
-    refuse_changes(note["settings"], settings_of(run), path)
+    # what former versions did not have was as it is by default
+    refuse_changes({**asdict(TrainConfig()), **note["settings"]}, settings_of(run), path)
 
     parts: dict[str, dict] = {}
     for key, tensor in tensors.items():
@@ -113,7 +115,7 @@ def fingerprint(split) -> str:
     return f"{len(split.labels)} ({checksum:08x})"
 
 
-def refuse_changes(before: dict, now: dict, where: Path) -> None:
+def refuse_changes(before: dict, now: dict, where: Path | str) -> None:
     """Raise a ValueError that names all that differs between two sets of settings."""
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if names:

@@ -4,9 +4,8 @@ Role: put data, preset, recipe, loop and files together, and print what came out
 (``loop``), recipes (``recipes``), trained models read again (``trained``).
 
 A run is a folder: ``config.json`` (model, data, training, outcome), ``metrics.jsonl`` (a line an
-epoch), ``model.safetensors``, ``curves.png``; TensorBoard's files where that is installed; while it
-is not finished, ``state.safetensors`` too. If a student's file was trained, ``my_vit.py`` is a copy
-of it, which nothing runs.
+epoch), ``model.safetensors``, ``curves.png``; while it is not finished, ``state.safetensors`` too.
+If a student's file was trained, ``my_vit.py`` is a copy of it, which nothing runs.
 """
 
 import json
@@ -21,23 +20,35 @@ import torch
 
 from vitedu.data import Data, cifar10, load_data
 from vitedu.files import write_whole
-from vitedu.fitting.checkpoints import DESCRIPTION, WEIGHTS, load_description, save_checkpoint
+from vitedu.fitting.checkpoints import (
+    DESCRIPTION,
+    WEIGHTS,
+    load_checkpoint,
+    load_description,
+    save_checkpoint,
+)
 from vitedu.fitting.curves import draw_curves
-from vitedu.fitting.distributed import join_processes, own_device, rank_and_count
-from vitedu.fitting.event_files import PATTERN, EventFiles
 from vitedu.fitting.history import DivergedError, History
 from vitedu.fitting.loop import TrainConfig, fit, measure_test_accuracy
 from vitedu.fitting.model_file import COPY, SETTINGS, ModelFile
-from vitedu.fitting.recipes import recipe, thread_recipe
+from vitedu.fitting.optimizers import freeze
+from vitedu.fitting.recipes import FINE_TUNING, recipe, thread_recipe
 from vitedu.fitting.resuming import refuse_changes
 from vitedu.fitting.settings import read_settings
+from vitedu.fitting.starting import Start, load_start, match, rebuild
 from vitedu.hardware import check_device
 from vitedu.options import ViTConfigWithOptions, build_model, preset
+from vitedu.pretrained.conversions import PublishedConfig
 from vitedu.vit import VisionTransformer
 
 METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
 
-DATA_FIELDS = ("image_size", "in_channels", "num_classes")  # of the model, set by the data
+# fields of the model that --set leaves alone, and what says them
+DATA_FIELDS = {
+    "image_size": "--image-size does, one number for square images",
+    "in_channels": "the images have their channels",
+    "num_classes": "the data have their classes",
+}
 
 DEFAULT_DATA, DEFAULT_PRESET = "cifar10", "vit_micro_patch8_32"
 
@@ -63,6 +74,7 @@ def train(
     limit: int | None = None,
     show_progress: bool = True,
     model_file: ModelFile | None = None,
+    start: Start | None = None,
 ) -> RunResult:
     """Build a preset for a data set, train it, measure it once on the test images, write the run.
 
@@ -76,16 +88,23 @@ def train(
         limit: to how many training images they were cut, kept likewise.
         show_progress: whether to show the bar.
         model_file: whose model is trained in place of a preset, by its own loop.
+        start: weights to train on, whose shape replaces that of the preset.
     """
-    fields = {name: getattr(data, name) for name in DATA_FIELDS} | (model_options or {})
-    build: Callable = model_file.module.VisionTransformer if model_file else build_model
-    model_config = model_file.configure(**fields) if model_file else preset(preset_name, **fields)
-    torch.manual_seed(config.seed)
-    model = build(model_config)
+    if start:
+        shape = start.shape
+        model = rebuild(start, model_file, preset_name)
+    else:
+        fields = {name: getattr(data, name) for name in DATA_FIELDS} | (model_options or {})
+        new: Callable = model_file.module.VisionTransformer if model_file else build_model
+        made = model_file.configure(**fields) if model_file else preset(preset_name, **fields)
+        shape = asdict(made)
+        torch.manual_seed(config.seed)
+        model = new(made)
+    freeze(model, config.freeze)  # refuses too many blocks before anything is written
     description = {
         "preset": preset_name,
         "model_options": model_options or {},
-        "model": asdict(model_config),
+        "model": shape,
         "data": {
             "name": data.name,
             "source": source or data.name,
@@ -96,12 +115,11 @@ def train(
             "sizes": [len(data.train), len(data.validation), len(data.test)],
         },
         "train": asdict(config),
+        **(start.named if start else {}),
     }
     if model_file:
         description["model_file"] = COPY
     state = out / STATE if out is not None else None
-    if rank_and_count()[0]:  # of the processes under torchrun the first alone writes
-        out = None
     if out is not None and not (out / STATE).exists():
         save_checkpoint(out, model, description)  # a folder that cannot be written shows now
         if model_file:
@@ -113,22 +131,15 @@ def train(
             lines = [json.dumps(asdict(row)) + "\n" for row in history.rows]
             write_whole(out / METRICS, "".join(lines).encode())
 
-    events = EventFiles(out)
-
-    def after_epoch(history: History) -> None:
-        write_run(history)
-        events.add(history.rows[-1])
-
     history = fit(
         model,
         data,
         config,
         show_progress=show_progress,
-        on_epoch=after_epoch,
+        on_epoch=write_run,
         resume=state,
         start_run=model_file.start_run if model_file else None,
     )
-    events.close()
     write_run(history)  # an interruption left more than the last epoch did
     accuracy = measure_test_accuracy(model, data, getattr(torch, history.precision))
     description["outcome"] = {
@@ -158,84 +169,154 @@ def main_train(
     resume: bool = False,
     overwrite: bool = False,
     model_path: Path | None = None,
+    pretrained: str | None = None,
+    weights: Path | None = None,
+    image_size: int | None = None,
 ) -> int:
     """Run ``vitedu train``: the preset's recipe, with what the caller changed.
 
     Args:
         out: the folder of the run.
-        data, preset_name, limit: None for the drawn shapes, the smallest preset, all images; in a
+        data, preset_name, limit: None for the photographs, the smallest preset, all images; in a
             run that goes on, for what it began with.
         settings: ``name=value`` for each field of ``TrainConfig`` that differs from the recipe, and
             of the model that differs from the preset.
         resume: go on with the unfinished run in the folder, or begin one where there is none.
         overwrite: remove the files of the run in the folder first.
         model_path: a file whose model is trained in place of a preset; its text runs.
+        pretrained: a name of ``load_pretrained``, or the folder of a run, to start from.
+        weights: as ``load_pretrained`` takes them.
+        image_size: pixels; by default those of the preset or of the weights.
 
     Returns:
         0; 1 if the loss broke, 130 if the run was interrupted.
 
     Raises:
-        ValueError, OSError: a word that cannot be followed; the message says which.
+        ValueError, OSError: a word that cannot be followed; the message says which. Nothing has
+            been written then.
     """
     out = Path(out)
+    given: dict[str, Any] = {"data": data, "preset": preset_name, "limit": limit}
+    given |= {"image_size": image_size, "pretrained": pretrained}
+    given["weights"] = str(weights) if weights else None
     kinds = TrainConfig, ViTConfigWithOptions
     changes, model_options = read_settings(settings, *kinds, reserved=DATA_FIELDS)
     if model_path and preset_name:
         raise ValueError("--model and --preset both say what to train: give one of them.")
     model_file = ModelFile(model_path) if model_path else None
-    preset_name = model_file.path.name if model_file else preset_name
     check_device(changes.get("device", "auto"))
     if model_file and (others := [name for name in changes if name not in SETTINGS]):
         known = ", ".join(SETTINGS)
         raise ValueError(f"the loop of a file takes {known} (got {', '.join(others)}).")
     description = open_folder(out, resume=resume, overwrite=overwrite)
-    if description is None:
-        data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
-        # what can be refused is refused before the data, which may take long
-        configure: Callable = model_file.configure if model_file else partial(preset, preset_name)
-        configure(**model_options)
-        of_file = thread_recipe(epochs=10, precision="float32")
-        config = replace(of_file if model_file else recipe(preset_name), **changes)
-    elif "outcome" in description and not (out / STATE).exists():
+    plan = begin if description is None else partial(go_on, out, description)
+    words, config, model_options, start = plan(given, changes, model_options, model_file)
+    if description and is_ended(out, description):
         print(f"{out} holds a run that has ended: {outcome_line(description)}")
         return 0
-    else:
-        check_model_file(model_file, description, out)
-        old: dict[str, Any] = {"data": source_of(description, out)}
-        old |= {"preset": description["preset"], "limit": description["data"]["limit"]}
-        given: dict[str, Any] = {"data": data, "preset": preset_name, "limit": limit}
-        now = {name: old[name] if given[name] is None else given[name] for name in old}
-        data, preset_name, limit = now.values()
-        betas = tuple(description["train"]["betas"])
-        config = TrainConfig(**{**description["train"], "betas": betas})
-        model = vars(ViTConfigWithOptions(**description["model"]))
-        before = {**old, **asdict(config), **model}
-        refuse_changes(before, {**before, **now, **changes, **model_options}, out)
-        model_options = description["model_options"]
-    processes = join_processes(own_device(config.device))
-    with processes.rank_zero_first():  # a download, decoded images: once is enough
-        images = load(data, limit=limit)
-    if processes.rank == 0:
-        print(images)
+    images = load(words["data"], limit=words["limit"], image_size=words["image_size"])
+    if start:
+        images, start = match(images, start)
+    print(images)
+    if overwrite:
+        remove_run(out)
+    absent = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
         result = train(
             images,
-            preset_name,
+            words["preset"],
             config,
             model_options=model_options,
             out=out,
-            source=data,
-            limit=limit,
+            source=words["data"],
+            limit=words["limit"],
             model_file=model_file,
+            start=start,
         )
     except DivergedError as error:
         (out / STATE).unlink(missing_ok=True)  # going on would break at the same step
         print(f"vitedu: {error}", file=sys.stderr)
         return 1
-    if processes.rank == 0:
-        print(report(result))
-        print(closing_note(out, result.history))
+    except ValueError:
+        if out in absent and not (out / STATE).exists():
+            remove_run(out)  # refused before its first step
+            for folder in filter(Path.exists, absent):
+                folder.rmdir()
+        raise
+    print(report(result))
+    print(closing_note(out, result.history))
     return 130 if result.history.interrupted else 0
+
+
+# what was given or is the default; the recipe; options of the model; what to start from
+Plan = tuple[dict[str, Any], TrainConfig, dict, Start | None]
+
+
+def begin(given: dict, changes: dict, model_options: dict, model_file: ModelFile | None) -> Plan:
+    """Decide what a new run is, and refuse what can be refused before the images are read."""
+    words = {**given, "data": given["data"] or DEFAULT_DATA}
+    size, start = given["image_size"], None
+    if given["weights"] and not given["pretrained"]:
+        raise ValueError("--weights goes with --pretrained, which names their model.")
+    if given["pretrained"]:
+        if given["preset"] or model_options:
+            other = "--preset" if given["preset"] else f"--set {', '.join(model_options)}"
+            raise ValueError(f"the weights of --pretrained have a shape of their own, not {other}.")
+        start = load_start(given["pretrained"], given["weights"], size)
+        name, size, usual = given["pretrained"], start.shape["image_size"], FINE_TUNING
+        if model_file:
+            usual = replace(usual, precision="float32")
+            rebuild(start, model_file, name)
+    else:
+        name = model_file.path.name if model_file else given["preset"] or DEFAULT_PRESET
+        usual = recipe(name)
+        if model_file:
+            usual = thread_recipe(epochs=10, precision="float32")
+        elif given["preset"]:
+            own = preset(name).image_size
+            if size not in (None, own):
+                raise ValueError(
+                    f"--preset {name} takes {own} px and --image-size says {size}: leave one out. "
+                    "Weights (--pretrained) take other sizes: their positions are interpolated."
+                )
+            size = own
+        configure: Callable = model_file.configure if model_file else partial(preset, name)
+        configure(**model_options, **({"image_size": size} if size else {}))
+    words |= {"preset": name, "image_size": size}
+    return words, replace(usual, **changes), model_options, start
+
+
+def go_on(
+    out: Path,
+    description: dict,
+    given: dict,
+    changes: dict,
+    model_options: dict,
+    model_file: ModelFile | None,
+) -> Plan:
+    """Read what the run in a folder is, and refuse words that would change it."""
+    info, shape = description["data"], description["model"]
+    named = {name: description.get(name) for name in ("pretrained", "weights")}
+    old: dict[str, Any] = {"data": source_of(description, out), "preset": description["preset"]}
+    old |= {"limit": info["limit"], "image_size": shape["image_size"], **named}
+    words = {name: old[name] if given[name] is None else given[name] for name in old}
+    betas = tuple(description["train"]["betas"])
+    config = TrainConfig(**{**description["train"], "betas": betas})
+    before = {**old, **asdict(config), **asdict(PublishedConfig(**shape))}
+    place = f"the run in {out}"
+    if is_ended(out, description):
+        place += f" has ended with {outcome_line(description)}, and its state is gone "
+        place += f"(--pretrained {out} --out OTHER starts from its weights)"
+    else:
+        check_model_file(model_file, description, out)
+    refuse_changes(before, {**before, **words, **changes, **model_options}, place)
+    start = Start(shape, load_checkpoint(out)[0], info, named if named["pretrained"] else {})
+    return words, config, description["model_options"], start
+
+
+def is_ended(out: Path, description: dict) -> bool:
+    """Tell whether nothing is left to learn in the run of a folder."""
+    return "outcome" in description and not (out / STATE).exists()
 
 
 def check_model_file(model_file: ModelFile | None, description: dict, out: Path) -> None:
@@ -260,10 +341,7 @@ def source_of(description: dict, folder: Path) -> str:
 def closing_note(out: Path, history: History) -> str:
     """Say what is in the folder of a run, and how an interrupted one goes on."""
     if not history.interrupted:
-        files = f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
-        if EventFiles(out).is_possible:
-            return f"{files}; tensorboard --logdir {out}"
-        return f"{files}; with `pip install tensorboard` its files too"
+        return f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
     return (
         f"the model in {out} has learned up to here; --resume goes on after epoch "
         f"{len(history.rows)}, as if there had been no break"
@@ -271,20 +349,14 @@ def closing_note(out: Path, history: History) -> str:
 
 
 def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
-    """Make the folder of a run and return the description of the one to go on with, or None.
+    """Return the description of the run to go on with in a folder, or None.
 
     Raises:
         ValueError: a run is there, and nobody said what shall become of it.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    if overwrite:
-        if resume:
-            raise ValueError("--resume keeps a run and --overwrite removes it: give one of them.")
-        for name in (DESCRIPTION, METRICS, WEIGHTS, CURVES, STATE, COPY):
-            (out / name).unlink(missing_ok=True)
-        for path in out.glob(PATTERN):
-            path.unlink()
-    if not (out / DESCRIPTION).exists():
+    if overwrite and resume:
+        raise ValueError("--resume keeps a run and --overwrite removes it: give one of them.")
+    if overwrite or not (out / DESCRIPTION).exists():
         return None
     description = load_description(out)
     if not resume and (out / STATE).exists():
@@ -302,6 +374,12 @@ def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
     return description
 
 
+def remove_run(out: Path) -> None:
+    """Remove the files of a run, and none besides."""
+    for name in (DESCRIPTION, METRICS, WEIGHTS, CURVES, STATE, COPY):
+        (out / name).unlink(missing_ok=True)
+
+
 def outcome_line(description: dict) -> str:
     """Say what a run that ended has reached."""
     outcome = description.get("outcome")
@@ -313,14 +391,16 @@ def outcome_line(description: dict) -> str:
 def report(result: RunResult) -> str:
     """Say in a few lines what a run reached, with all that a figure needs beside it."""
     history, data = result.history, result.data
-    batch_size, count = history.config.batch_size, history.processes
-    each = f", at most {-(-batch_size // count)} on each of {count} devices" * (count > 1)
-    parameters = sum(parameter.numel() for parameter in result.model.parameters())
+    parameters, learning = (
+        sum(part.numel() for part in result.model.parameters() if part.requires_grad or is_any)
+        for is_any in (True, False)
+    )
+    frozen = f", {learning:,} of them learned" * (learning < parameters)
     lines = [
         f"data      {data.name}: {len(data.train):,} training, {len(data.validation):,} "
         f"validation, {len(data.test):,} test images",
-        f"model     {parameters:,} parameters, seed {history.config.seed}",
-        f"batch     {batch_size} images a step{each}",
+        f"model     {parameters:,} parameters{frozen}, seed {history.config.seed}",
+        f"batch     {history.config.batch_size} images a step",
         f"machine   {history.device}, {history.precision}, {torch.get_num_threads()} CPU threads",
     ]
     if history.rows:

@@ -17,9 +17,10 @@ from vitedu.fitting.checkpoints import load_checkpoint
 from vitedu.fitting.evaluating import measure_test_accuracy, predict
 from vitedu.fitting.model_file import ModelFile
 from vitedu.fitting.runs import load, source_of
+from vitedu.fitting.starting import Start, rebuild
 from vitedu.hardware import check_device, pick_device, pick_precision
-from vitedu.options import build_model, with_options
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.pretrained.loading import name_classes
+from vitedu.vit import VisionTransformer
 
 
 def main_eval(
@@ -71,12 +72,7 @@ def main_predict(
     pixels = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
     probabilities = predict(model, pixels, SimpleNamespace(**info))  # (N, K)
     for path, row in zip(images, probabilities, strict=True):
-        values, classes = row.topk(min(top, len(row)))
-        guesses = ", ".join(
-            f"{info['class_names'][k]} {p:.1%}"
-            for p, k in zip(values.tolist(), classes.tolist(), strict=True)
-        )
-        print(f"{path}: {guesses}")
+        print(f"{path}: {name_classes(row, info['class_names'], top)}")
     return 0
 
 
@@ -99,15 +95,6 @@ def load_run(
         copy = Path(folder) / description["model_file"]
         raise ValueError(f"{folder} trained a file; to run it or its copy, name it: --model {copy}")
     model_file = ModelFile(model_path) if model_path else None
-    try:
-        config = with_options(ViTConfig(), **description["model"])
-        if model_file:
-            model = model_file.module.VisionTransformer(model_file.configure(**vars(config)))
-        else:
-            model = build_model(config)
-        model.load_state_dict(tensors)
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise ValueError(
-            f"{folder}: weights and description do not fit. {str(error).splitlines()[0]}"
-        ) from None
+    start = Start(description.get("model", {}), tensors, {}, {})
+    model = rebuild(start, model_file, folder)
     return model.to(pick_device() if device == "auto" else device).eval(), description

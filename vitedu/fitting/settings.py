@@ -9,13 +9,15 @@ from dataclasses import fields
 from typing import Any, get_args, get_origin, get_type_hints
 
 
-def read_settings(texts: Sequence[str], *kinds: type, reserved: Sequence[str] = ()) -> list[dict]:
+def read_settings(
+    texts: Sequence[str], *kinds: type, reserved: dict[str, str] | None = None
+) -> list[dict]:
     """Sort settings by the dataclass that has the field, and read each value as the field's type.
 
     Args:
         texts: each ``name=value``; true, false and none as such, a tuple as ``0.9,0.95``.
         *kinds: dataclasses without a common field name.
-        reserved: fields that cannot be set here.
+        reserved: fields that cannot be set here, and what sets them.
 
     Returns:
         One dict of values for each dataclass, in their order.
@@ -30,6 +32,7 @@ def read_settings(texts: Sequence[str], *kinds: type, reserved: Sequence[str] = 
         [{'betas': (0.9, 0.99), 'crop_padding': None}]
     """
     types: dict[str, tuple[type, Any]] = {}
+    reserved = reserved or {}
     for kind in kinds:
         hints = get_type_hints(kind)
         types |= {f.name: (kind, hints[f.name]) for f in fields(kind) if f.name not in reserved}
@@ -39,6 +42,8 @@ def read_settings(texts: Sequence[str], *kinds: type, reserved: Sequence[str] = 
         name = name.strip().replace("-", "_")
         if not equals:
             raise ValueError(f"a setting is written name=value (got {setting!r}).")
+        if name in reserved:
+            raise ValueError(f"--set does not set {name}: {reserved[name]}.")
         if name not in types:
             nearest = difflib.get_close_matches(name, types, n=1)
             guess = f" Did you mean {nearest[0]}?" if nearest else ""

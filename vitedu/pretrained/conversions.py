@@ -1,10 +1,10 @@
 """Other libraries' Vision Transformers, read into ours.
 
 Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer``
-with the same logits, or say what ours has no place for. ``PublishedViT`` is ours with what CLIP's
-image encoder has around its blocks; LayerScale needs no place, it is multiplied into the layer that
-it follows. Not here: names, downloads, files and pictures (``loading``,
-``published``), positions for another image size (``vitedu.transfer``).
+with the same logits, or say what ours has no place for. ``PublishedViT`` is ours with what
+published models have around their blocks; LayerScale needs no place, it is multiplied into the
+layer that it follows. Not here: names, downloads, files and pictures (``loading``, ``published``),
+positions for another image size (``vitedu.transfer``).
 
 Legend: D embed_dim, N num_patches, gh gw patch grid.
 
@@ -16,24 +16,30 @@ Touvron et al. 2021, section 2 (arXiv 2103.17239), LayerScale.
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from torch import nn
 
-from vitedu.options import VisionTransformerWithOptions, build_model, with_options
+from vitedu.attention import merge_heads, scaled_dot_product_attention, split_heads
+from vitedu.encoder import Mlp
+from vitedu.options import (
+    VisionTransformerWithOptions,
+    ViTConfigWithOptions,
+    build_model,
+    with_options,
+)
 from vitedu.transfer import convert_torchvision_weights
 from vitedu.vit import VisionTransformer, ViTConfig
 
 NORM_EPS = 1e-6  # of every norm in vitedu.vit
-# what ``build_model`` builds, in the words of ``PublishedViT``
-DEFAULTS = {"norm_first": False, "norm_eps": NORM_EPS}
 # kinds of modules that ours has a place for, or that do nothing outside of training
 KINDS = "VisionTransformer Sequential Conv2d Linear LayerNorm GELU Dropout Identity".split()
 TORCHVISION_KINDS = [*KINDS, "Encoder", "EncoderBlock", "MLPBlock", "MultiheadAttention"]
 TORCHVISION_KINDS += ["NonDynamicallyQuantizableLinear"]
 TIMM_KINDS = [*KINDS, "PatchEmbed", "Block", "Attention", "Mlp", "GluMlp", "QuickGELU", "SiLU"]
-TIMM_KINDS += ["LayerNormFp32", "LayerScale", "DropPath", "PatchDropout"]
+TIMM_KINDS += ["LayerNormFp32", "LayerScale", "DropPath", "PatchDropout", "AttentionPoolLatent"]
 TIMM_MLPS = {  # kinds of MLP and activation, and whether the last half is the gate -> our name
     ("Mlp", "GELU", False): "gelu",
     ("Mlp", "QuickGELU", False): "quick_gelu",
@@ -41,27 +47,100 @@ TIMM_MLPS = {  # kinds of MLP and activation, and whether the last half is the g
 }
 
 
-class PublishedViT(VisionTransformerWithOptions):
-    """Our model with two departures that its configuration does not know.
+@dataclass(frozen=True)
+class PublishedConfig(ViTConfigWithOptions):
+    """The shape of a ``PublishedViT``; ``num_classes`` is embed_dim where there is no head."""
 
-    Args:
-        config: its ``num_classes`` is the width of the output, embed_dim where there is no head.
-        norm_first: a norm over all tokens before the first block, as in CLIP.
-        norm_eps: of every norm.
+    norm_first: bool = False  # a norm over all tokens before the first block, as in CLIP
+    norm_eps: float = NORM_EPS  # of every norm
+    pool_heads: int = 0  # of the attention that pools the tokens, as in SigLIP; 0 for none
+
+
+class AttentionPool(nn.Module):
+    """Make one vector of all tokens: a learned query attends to them, and an MLP follows.
+
+    Example:
+        >>> AttentionPool(12, num_heads=3, hidden_dim=48)(torch.zeros(2, 5, 12)).shape
+        torch.Size([2, 12])
+
+    Reference: Zhai et al. 2021, section 3.3, the MAP head (arXiv 2106.04560).
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, hidden_dim: int):
+        super().__init__()
+        self.num_heads = num_heads
+        self.latent = nn.Parameter(torch.zeros(1, 1, embed_dim))
+        self.q = nn.Linear(embed_dim, embed_dim)
+        self.kv = nn.Linear(embed_dim, 2 * embed_dim)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+        self.norm = nn.LayerNorm(embed_dim)
+        self.mlp = Mlp(embed_dim, hidden_dim)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to (B, D)."""
+        query = self.q(self.latent).expand(len(x), -1, -1)  # (1, 1, D) -> (B, 1, D)
+        parts = (query, *self.kv(x).chunk(2, dim=-1))
+        out, _ = scaled_dot_product_attention(
+            *(split_heads(each, self.num_heads) for each in parts)
+        )
+        x = self.proj(merge_heads(out)[:, 0])  # (B, nh, 1, hd) -> (B, D)
+        return x + self.mlp(self.norm(x))
+
+
+class PublishedViT(VisionTransformerWithOptions):
+    """Our model with what published ones have around their blocks.
 
     Reference: Radford et al. 2021, section 2.4 (arXiv 2103.00020), the norm before the first block.
     """
 
-    def __init__(self, config: ViTConfig, *, norm_first: bool = False, norm_eps: float = NORM_EPS):
-        super().__init__(config)
-        self.norm_pre = nn.LayerNorm(config.embed_dim) if norm_first else nn.Identity()
+    config: PublishedConfig
+
+    def __init__(self, config: PublishedConfig):
+        super().__init__(ViTConfigWithOptions(**_fields(config, ViTConfigWithOptions)))
+        self.config = config
+        self.norm_pre = nn.LayerNorm(config.embed_dim) if config.norm_first else nn.Identity()
+        if config.pool_heads:
+            sizes = config.embed_dim, config.pool_heads, int(config.embed_dim * config.mlp_ratio)
+            self.attn_pool = AttentionPool(*sizes)
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
-                module.eps = norm_eps
+                module.eps = config.norm_eps
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Map images (B, C, H, W) to logits (B, K)."""
+        if not self.config.pool_heads:
+            return super().forward(images)
+        x = self.embed(images)  # (B, C, H, W) -> (B, T, D)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.attn_pool(self.norm(x)))  # -> (B, D) -> (B, K)
 
     def embed(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to the tokens of the first block (B, T, D)."""
         return self.norm_pre(super().embed(images))
+
+
+def published_config(**values) -> ViTConfig:
+    """Give the simplest configuration that holds these fields; ``build`` makes its model.
+
+    Example:
+        >>> type(published_config(norm_eps=1e-5)).__name__, published_config(depth=2).depth
+        ('PublishedConfig', 2)
+    """
+    config = PublishedConfig(**values)
+    plain = _fields(config, ViTConfigWithOptions)
+    is_plain = config == PublishedConfig(**plain)
+    return with_options(ViTConfig(), **plain) if is_plain else config
+
+
+def build(config: ViTConfig) -> VisionTransformer:
+    """Build the untrained model of any configuration of ours."""
+    return PublishedViT(config) if isinstance(config, PublishedConfig) else build_model(config)
+
+
+def _fields(config: ViTConfig, kind: Any) -> dict[str, Any]:
+    """Read the fields of a kind of configuration off another."""
+    return {field.name: getattr(config, field.name) for field in fields(kind)}
 
 
 def from_torchvision(model: Any) -> VisionTransformer:
@@ -99,7 +178,8 @@ def from_torchvision(model: Any) -> VisionTransformer:
     _refuse("torchvision", others)
     first: Any = blocks[0]
     head: Any = heads[0]
-    config = ViTConfig(
+    config = published_config(
+        norm_eps=first.ln_1.eps,
         image_size=model.image_size,
         patch_size=conv.kernel_size[0],
         in_channels=conv.in_channels,
@@ -113,16 +193,15 @@ def from_torchvision(model: Any) -> VisionTransformer:
     body = {n: tensor for n, tensor in model.state_dict().items() if not n.startswith("heads.")}
     tensors = convert_torchvision_weights(body)
     tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
-    changes = {"norm_first": False, "norm_eps": first.ln_1.eps}
-    return _assemble("torchvision", config, tensors, model.training, changes)
+    return _assemble("torchvision", config, tensors, model.training)
 
 
 def from_timm(model: Any) -> VisionTransformer:
     """Copy a timm ViT into ours.
 
-    Class token or average pooling, registers, SwiGLU, a norm before the first block, with or
-    without biases and head. LayerScale is folded into the weights. Positions that timm adds before
-    the class token comes (``no_embed_class``) are ours with rows of zeros.
+    Class token, average or attention pooling, registers, SwiGLU, a norm before the first block,
+    with or without biases and head. LayerScale is folded into the weights. Positions that timm adds
+    before the class token comes (``no_embed_class``) are ours with rows of zeros.
 
     Args:
         model: a ``timm.models.VisionTransformer``; it is left unchanged and shares no memory.
@@ -142,6 +221,8 @@ def from_timm(model: Any) -> VisionTransformer:
     """
     from timm.models import VisionTransformer as Theirs
 
+    if type(model).__name__ == "Eva":  # DINOv3, EVA-02
+        _refuse("timm", ["an Eva, which turns queries and keys by other angles than our rope"])
     _refuse("timm", _other_kinds(model, Theirs, TIMM_KINDS))
     blocks, pool, has_token = list(model.blocks), model.global_pool, model.cls_token is not None
     num_heads = {block.attn.num_heads for block in blocks}
@@ -152,19 +233,24 @@ def from_timm(model: Any) -> VisionTransformer:
     others = _differences(model, num_heads)
     if len(mlps) != 1 or mlps - TIMM_MLPS.keys():
         others.append(f"MLPs that differ, or are none of {', '.join(TIMM_MLPS.values())}")
-    if pool not in ("token", "avg"):
+    if pool not in ("token", "avg", "map"):
         others.append(f"pooling by {pool!r} (global_pool='token')")
+    height, width = model.patch_embed.img_size
+    if height != width:
+        others.append(f"images of {height} x {width} pixels, which are no squares")
     registers = 0 if model.reg_token is None else model.reg_token.shape[1]
     if registers and not has_token:
         others.append(f"registers, {registers} without a class token (reg_tokens=0)")
-    if pool == "avg" and has_token:
-        others.append("a class token beside average pooling (global_pool='token')")
+    if pool in ("avg", "map") and has_token:
+        others.append(f"a class token beside pooling by {pool!r} (global_pool='token')")
     _refuse("timm", others)
     first = blocks[0]
     has_head = isinstance(model.head, nn.Linear)
-    config = with_options(
-        ViTConfig(),
-        image_size=model.patch_embed.img_size[0],
+    config = published_config(
+        norm_first=not isinstance(model.norm_pre, nn.Identity),
+        pool_heads=model.attn_pool.num_heads if pool == "map" else 0,
+        norm_eps=first.norm1.eps,
+        image_size=height,
         patch_size=model.patch_embed.patch_size[0],
         in_channels=model.patch_embed.proj.in_channels,
         num_classes=model.head.out_features if has_head else model.embed_dim,
@@ -185,11 +271,48 @@ def from_timm(model: Any) -> VisionTransformer:
     if has_token and model.no_embed_class and model.pos_embed is not None:
         rows = like.new_zeros(1, 1 + registers, config.embed_dim)
         tensors["pos_embed"] = torch.cat([rows, model.pos_embed], dim=1)  # (1, N, D) -> (1, T, D)
-    changes = {
-        "norm_first": not isinstance(model.norm_pre, nn.Identity),
-        "norm_eps": first.norm1.eps,
-    }
-    return _assemble("timm", config, tensors, model.training, changes)
+    return _assemble("timm", config, tensors, model.training)
+
+
+# names of Hugging Face's transformers, of version 4 and 5 -> timm's, in the order of reading
+HUGGING_FACE = {
+    r"^(vit|deit|dinov2|base_model)\.": "",
+    r"^embeddings\.patch_embeddings\.projection": "patch_embed.proj",
+    r"^embeddings\.position_embeddings": "pos_embed",
+    r"^embeddings\.": "",
+    r"^(encoder\.)?layers?\.": "blocks.",
+    r"\.layernorm_before\.": ".norm1.",
+    r"\.layernorm_after\.": ".norm2.",
+    r"\.layer_scale(\d)\.lambda1": r".ls\1.gamma",
+    r"\.attention\.(attention\.)?(q|k|v)(uery|ey|alue|_proj)\.": r".attn.\2.",
+    r"\.attention\.(output\.dense|o_proj)\.": ".attn.proj.",
+    r"\.intermediate\.dense\.": ".mlp.fc1.",
+    r"\.output\.dense\.": ".mlp.fc2.",
+    r"^layernorm\.": "norm.",
+    r"^classifier\.": "head.",
+}
+
+
+def convert_huggingface_weights(state_dict: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Give the weights of a ViT of Hugging Face's transformers timm's names; others stay.
+
+    It keeps the projections to q, k and v apart, which are stacked here.
+
+    Example:
+        >>> parts = {f"vit.layers.0.attention.{p}_proj.bias": torch.zeros(4) for p in "qkv"}
+        >>> {name: len(t) for name, t in convert_huggingface_weights(parts).items()}
+        {'blocks.0.attn.qkv.bias': 12}
+    """
+    converted: dict[str, torch.Tensor] = {}
+    apart: dict[str, dict[str, torch.Tensor]] = {}
+    for name, tensor in state_dict.items():
+        for theirs, ours in HUGGING_FACE.items():
+            name = re.sub(theirs, ours, name)
+        if found := re.fullmatch(r"(.*\.attn)\.([qkv])\.(\w+)", name):
+            apart.setdefault(f"{found[1]}.qkv.{found[3]}", {})[found[2]] = tensor
+        elif not name.startswith("pooler."):  # reads the class token; no classifier uses it
+            converted[name] = tensor
+    return converted | {n: torch.cat([parts[p] for p in "qkv"]) for n, parts in apart.items()}
 
 
 def fold_layer_scale(state_dict: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -228,11 +351,11 @@ def _ratio(hidden: int, embed_dim: int) -> float:
 
 
 def _assemble(
-    library: str, config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool, changes: dict
+    library: str, config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool
 ) -> VisionTransformer:
     """Build our model around copies of the tensors; a bias that is missing there is zero here."""
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
-        model = build_model(config) if changes == DEFAULTS else PublishedViT(config, **changes)
+        model = build(config)
         if "head.weight" not in tensors:  # the output is what a head would read
             model.register_module("head", nn.Identity())
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}

@@ -10,6 +10,7 @@ Nothing that is read here can execute code: downloads and files alike are opened
 import math
 import pickle
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,22 @@ import torch
 from torch import nn
 
 from vitedu.data.image_folder import read_photo
+from vitedu.data.loading import is_integer
 from vitedu.hardware import pick_device
 from vitedu.options import build_model
 from vitedu.pretrained import reading
-from vitedu.pretrained.conversions import from_timm, from_torchvision
-from vitedu.pretrained.published import library_of, preprocessing, timm_entry, torchvision_entry
+from vitedu.pretrained.conversions import (
+    convert_huggingface_weights,
+    from_timm,
+    from_torchvision,
+)
+from vitedu.pretrained.published import (
+    library_of,
+    preprocessing,
+    publishes_head,
+    timm_entry,
+    torchvision_entry,
+)
 from vitedu.pretrained.reading import first_line
 from vitedu.transfer import interpolate_positions
 from vitedu.vit import VisionTransformer
@@ -45,8 +57,9 @@ def load_pretrained(
         image_size: pixels; positions are interpolated to it as timm does. Default: the weights'.
         num_classes: K; another number than the weights have makes a new head of zeros, to be
             trained. Weights without a head (DINOv2) give features (B, D) where this is left out.
-        weights: a file in the library's own names (``.safetensors``, or a torch file of tensors
-            only) instead of a download; image size and classes are read from it.
+        weights: a file in the library's own names, for timm's models also in those of Hugging
+            Face's transformers (``.safetensors``, or a torch file of tensors only), instead of a
+            download; image size and classes are read from it.
 
     Returns:
         The model in eval mode, in float32 on the CPU. Its logits are those of the library's model.
@@ -79,22 +92,38 @@ def load_pretrained(
     else:
         model = _load_timm(name, tensors)
     model = model.float()  # files may hold half precision, which not every device interpolates
-    if image_size not in (None, model.config.image_size):
-        config = replace(model.config, image_size=image_size)  # refuses what patches do not divide
-        if getattr(config, "rope", False):
-            raise ValueError(f"{name} takes 32 pixels only (got image_size={image_size}).")
-        positions = interpolate_positions(
-            model.pos_embed.detach(), config.grid_size, config.num_prefix_tokens, antialias=True
-        )
-        model.config, model.pos_embed = config, nn.Parameter(positions)
+    if image_size is not None:
+        resize(model, image_size)
     has_head = isinstance(model.head, nn.Linear)
     if num_classes is not None and not (has_head and num_classes == model.config.num_classes):
-        model.config = replace(model.config, num_classes=num_classes)
-        # of zeros: every class is as probable as any other until it has been trained
-        model.head = nn.utils.skip_init(nn.Linear, model.config.embed_dim, num_classes)
-        nn.init.zeros_(model.head.weight)
-        nn.init.zeros_(model.head.bias)
+        new_head(model, num_classes)
     return model.eval()
+
+
+def resize(model: VisionTransformer, image_size: int) -> None:
+    """Interpolate the positions of a model, in place, to images of another size in pixels."""
+    if not is_integer(image_size, at_least=1):
+        raise ValueError(
+            f"images are squares, and image_size is one whole number (got {image_size!r})."
+        )
+    if image_size == model.config.image_size:
+        return
+    config = replace(model.config, image_size=image_size)  # refuses what patches do not divide
+    if getattr(config, "rope", False):
+        only = model.config.image_size
+        raise ValueError(f"rotary positions stay as they are: {only} px (got {image_size}).")
+    positions = interpolate_positions(
+        model.pos_embed.detach(), config.grid_size, config.num_prefix_tokens, antialias=True
+    )
+    model.config, model.pos_embed = config, nn.Parameter(positions)
+
+
+def new_head(model: VisionTransformer, num_classes: int) -> None:
+    """Give a model a head of zeros: classes are equally probable until it has been trained."""
+    model.config = replace(model.config, num_classes=num_classes)
+    model.head = nn.utils.skip_init(nn.Linear, model.config.embed_dim, num_classes)
+    nn.init.zeros_(model.head.weight)
+    nn.init.zeros_(model.head.bias)
 
 
 def name_images(
@@ -110,13 +139,20 @@ def name_images(
     name = name or next(each for each in records if "unlike" in records[each])
     if top < 1:
         raise ValueError(f"top must be at least 1 (got {top}).")
-    if "unlike" not in records.get(name, {"unlike": None}):
+    if name in records and records[name]["labels"] and "unlike" not in records[name]:
         raise ValueError(f"{name} is there to compare with and names no pictures.")
     for path in images:
         if not path.is_file():  # before the download, which may take long
             raise ValueError(f"there is no image at {path}.")
     where = pick_device() if device == "auto" else torch.device(device)
-    model = load_pretrained(name, weights=weights).to(where)
+    has_head = records[name]["labels"] if name in records else weights or publishes_head(name)
+    model = load_pretrained(name, weights=weights).to(where) if has_head else None
+    if model is None or not isinstance(model.head, nn.Linear):
+        raise ValueError(
+            f"{name} has no head, so it gives features and names nothing. They are good to compare "
+            "pictures by, and for a head that learns your own classes: "
+            f"vitedu train --data FOLDER --pretrained {name}."
+        )
     prepare = preprocessing(name, image_size=model.config.image_size)
     names = list(prepare.class_names or ())
     if len(names) != model.config.num_classes:  # a file with classes of its own
@@ -131,9 +167,7 @@ def name_images(
         with torch.inference_mode():
             features = model(pixels[None].to(where))  # (1, 3, S, S) -> (1, D)
             row = head(features)[0].softmax(dim=-1)  # (1, D) -> (K,)
-        values, classes = row.topk(min(top, len(row)))
-        pairs = zip(values.tolist(), classes.tolist(), strict=True)
-        guesses = ", ".join(f"{names[k]} {p:.1%}" for p, k in pairs)
+        guesses = name_classes(row, names, top)
         if unlike and class_distance(features.cpu(), known).item() > unlike["limit"]:
             guesses += (
                 ". It looks unlike all ten classes (farther from each than 19 of 20 validation "
@@ -144,6 +178,13 @@ def name_images(
         share = unlike["noticed"]["photographs of other things"]
         print(f"A share is no certainty. Of photographs of other things, {share:.0%} are noticed.")
     return 0
+
+
+def name_classes(row: torch.Tensor, names: Sequence[str], top: int) -> str:
+    """Write the most probable classes of probabilities (K,), such as "cat 81.2%, dog 11.0%"."""
+    values, classes = row.topk(min(top, len(row)))
+    pairs = zip(values.tolist(), classes.tolist(), strict=True)
+    return ", ".join(f"{names[k]} {p:.1%}" for p, k in pairs)
 
 
 def class_distance(features: torch.Tensor, known: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -192,6 +233,7 @@ def _load_timm(name: str, tensors: dict[str, torch.Tensor] | None) -> VisionTran
     entry = timm_entry(name)
     K = entry.num_classes or 0  # 0: features, no head
     if tensors is not None:
+        tensors = convert_huggingface_weights(tensors)
         head = "head.weight" if "head.weight" in tensors else "norm.weight"
         size, width = _sizes(tensors, "patch_embed.proj.weight", "pos_embed", head)
         K = width if head == "head.weight" else 0
@@ -228,7 +270,10 @@ def _sizes(
             f"the weights have no {', '.join(missing)}; they must have the names that the library "
             f"gives them (found {', '.join(sorted(tensors)[:3]) or 'nothing'} ...)."
         )
-    side = math.isqrt(tensors[positions].shape[1])  # also where a class row makes it side**2 + 1
+    rows = tensors[positions].shape[1]
+    side = math.isqrt(rows)  # also where a class row makes it side**2 + 1
+    if rows > side**2 + 16:
+        raise ValueError(f"the weights have {rows} positions, those of images that are no squares.")
     return side * tensors[patches].shape[-1], tensors[head].shape[0]
 
 

@@ -49,6 +49,11 @@ def library_of(name: str) -> str:
     )
 
 
+def publishes_head(name: str) -> bool:
+    """Tell whether the weights of a name come with a head that names classes."""
+    return library_of(name) == "torchvision" or bool(timm_entry(name).num_classes)
+
+
 @dataclass(frozen=True)
 class Preprocessing:
     """How the authors of some weights prepare a picture, and what they call their classes.

@@ -33,15 +33,14 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
             ``"model"`` or ``"state_dict"``.
 
     Raises:
-        ValueError: no such file, not readable, or it holds more than tensors.
+        ValueError: no such file, not readable, or it holds more than tensors, or NaN.
     """
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"there is no weights file at {path}.")
     try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        is_plain = path.suffix == ".safetensors"
+        content = load_file(path) if is_plain else torch.load(path, "cpu", weights_only=True)
     except (OSError, SafetensorError) as error:
         raise ValueError(f"{path} cannot be read: {error}.") from None
     except Exception as error:  # damaged files and such with code fail in many ways
@@ -56,7 +55,16 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
         isinstance(tensor, torch.Tensor) for tensor in content.values()
     ):
         raise ValueError(f"{path} must hold tensors by name, a state_dict, and nothing else.")
+    refuse_nan(content, f"{path} is not read")
     return content
+
+
+def refuse_nan(tensors: dict[str, torch.Tensor], what: str) -> None:
+    """Raise a ValueError that begins with ``what`` if any number among weights is none."""
+    broken = [name for name, tensor in tensors.items() if tensor.isnan().any()]
+    if broken:
+        names = ", ".join(broken[:2]) + f" and {len(broken) - 2} more" * (len(broken) > 2)
+        raise ValueError(f"{what}: there is NaN in {names}.")
 
 
 def read_course_model(
