@@ -33,7 +33,8 @@ def from_the_left(attentions, gradients):
 
 def by_reduce(attentions, gradients):
     identity = torch.eye(attentions[0].size(2)).to(attentions[0])
-    means = (torch.maximum(a * g, a.new_zeros(())).mean(-3) for a, g in zip(attentions, gradients))
+    both = map(torch.mul, attentions, gradients)
+    means = (torch.maximum(each, each.new_zeros(())).mean(-3) for each in both)
     return reduce(lambda total, step: (identity + step).matmul(total), means, identity)
 
 
