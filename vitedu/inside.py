@@ -288,8 +288,7 @@ def attention_gradients(
     ``capture`` keeps weights too, but runs without gradients.
 
     Args:
-        model: a ViT in eval mode; each of its ``blocks`` has an ``attn`` that returns output and
-            weights.
+        model: a ViT in eval mode; the ``attn`` of each block returns output and weights.
         images: (B, C, H, W), as the model takes them.
 
     Returns:
@@ -323,12 +322,7 @@ def attention_gradients(
 
 
 def maps_of(model: Any, images: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Draw up four maps (B, gh, gw) that claim to show what matters to the model's own answer.
-
-    Args:
-        model: a ViT with a class token, in eval mode.
-        images: (B, C, H, W), as the model takes them.
-    """
+    """Draw up four maps (B, gh, gw) that claim to show what matters to the model's own answer."""
     N, grid = model.config.num_patches, model.config.grid_size
     weights, gradients = attention_gradients(model, images)
     rolled, relevant = attention_rollout(weights), relevance_rollout(weights, gradients)
@@ -341,14 +335,9 @@ def maps_of(model: Any, images: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def edges_by_patch(images: torch.Tensor, grid_size: tuple[int, int]) -> torch.Tensor:
-    """Measure how much brightness changes from pixel to pixel in every patch; no model is asked.
+    """Measure how much the grey of images (B, C, H, W) differs from the pixels below and right.
 
-    Args:
-        images: (B, C, H, W), floats.
-        grid_size: (gh, gw).
-
-    Returns:
-        (B, gh, gw): the mean over a patch of the differences to the pixels below and to the right.
+    No model is asked. The result (B, gh, gw) has the mean of each patch.
 
     Example:
         >>> edges_by_patch(torch.tensor([[[[0.0, 0.0, 5.0, 0.0]] * 2]]), (1, 2))
@@ -370,13 +359,7 @@ def nearness_to_middle(grid_size: tuple[int, int]) -> torch.Tensor:
 def answers_changed(
     model: nn.Module, images: torch.Tensor, scores: torch.Tensor, counts: Sequence[int]
 ) -> list[float]:
-    """Blank the patches with the largest scores, and give the shares of answers that change.
-
-    Args:
-        model: maps images (B, C, H, W) to logits (B, K); in eval mode.
-        images: (B, C, H, W), as the model takes them.
-        scores: (B, gh, gw).
-        counts: for each share the number of patches to blank.
+    """Blank so many patches with the largest scores (B, gh, gw): the shares of answers that change.
 
     Example:
         >>> model = nn.Sequential(nn.Flatten(), nn.Linear(48, 3))
