@@ -139,7 +139,8 @@ assert max(below) - min(below) < 1e-5
     "05_inside": """
 assert not judge(somebodys_epoch, "train_one_epoch").passed
 assert maps["trained"].max() > 5 * uniform and maps["untrained"].max() < 1.3 * uniform
-assert changed["hottest, rollout"][2] > changed["coldest, rollout"][2] + 10
+assert changed["relevance"][2] > changed["relevance, coldest"][2] + 20
+assert min(ceiling["relevance"]) > 1.8 * max(max(ceiling[name]) for name in names[2:])
 lens_reads = reading["logit lens, trained"]
 assert reading["linear probe, trained"][0] > lens_reads[0] + 0.1
 assert lens_reads[-1] > 0.7 > 0.5 > max(lens_reads[:-1])
@@ -149,7 +150,7 @@ assert on_page[-1].argmax() == on_top and abs(on_page.sum() - config.depth) < 1e
     "05_inside_more": """
 assert min(both["trained"] for both in hits.values()) > 0.85
 assert pointing_game(brightness, masks) > 0.95
-assert hits["gradient"]["untrained"] < 0.5 * touched.mean()
+assert max(hits["gradient"]["five untrained"]) < 0.5 * touched.mean()
 spread = {who: (span.amax(dim=1) - span.amin(dim=1)).mean().item() for who, span in spans.items()}
 assert spread["trained"] > 0.1 and spread["untrained"] < 0.05
 apart_by = {who: head_divergence(weights[-1])[0, 1] for who, (weights, _) in seen.items()}

@@ -12,7 +12,9 @@ from torch import nn
 
 from vitedu import inside
 from vitedu.inside import (
+    answers_changed,
     attention_distance,
+    attention_gradients,
     attention_rollout,
     blank_patches,
     calibration,
@@ -57,6 +59,42 @@ def test_input_gradient_finds_the_patch_that_a_model_reads():
     expected = torch.tensor([[0.0, 0.0], [4.0, 0.0]]).expand(3, 2, 2)
     torch.testing.assert_close(input_gradient(model, images, (2, 2)), expected)
     assert images.grad is None and not images.requires_grad
+
+
+class WeighedTokens(nn.Module):
+    """An attention layer whose weights are known: they add up tokens, twice as much in head 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights, self.fused = torch.rand(1, 2, 3, 3), True
+
+    def forward(self, x):
+        """Map tokens (B, T, D) to (B, T, D) and, unless it is fused, the weights."""
+        weights = self.weights * (1 + 0 * x.sum())
+        mixed = (weights[:, 0] + 2 * weights[:, 1]) @ x
+        return mixed, None if self.fused else weights
+
+
+def test_attention_gradients_are_those_of_each_image_own_answer():
+    """The logit of the class token's place is a sum of weighted tokens, so the slopes are known."""
+    model, layer = nn.Module(), WeighedTokens()
+    model.blocks = nn.ModuleList([nn.ModuleDict({"attn": layer})])
+    model.forward = lambda images: layer(images)[0][:, 0]  # (B, T, K) -> (B, K)
+    images = torch.tensor([[[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]])  # feature 1 is the answer
+    (weights,), (slopes,) = attention_gradients(model, images)
+    expected = torch.zeros(1, 2, 3, 3)
+    expected[0, 0, 0], expected[0, 1, 0] = torch.tensor([[5.0, 6, 7], [10, 12, 14]])
+    assert torch.equal(weights, layer.weights) and torch.equal(slopes, expected)
+    assert layer.fused and not weights.requires_grad and images.grad is None
+
+
+def test_answers_change_where_the_patch_that_counts_is_blanked():
+    """A model that hangs on one patch: only a rule that finds it changes the answer."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 2, bias=False))
+    model[1].weight.data = torch.tensor([[0.0, 0, 0, 0], [9.0, 1, 1, 1]])
+    images = torch.tensor([[[[1.0, 0.0], [0.0, 0.0]]]]).expand(3, 1, 2, 2) * 4 - 1
+    scores = torch.tensor([[[3.0, 2], [1, 0]], [[0.0, 1], [2, 3]], [[2.0, 3], [1, 0]]])
+    assert answers_changed(model, images, scores, (1, 2)) == pytest.approx([1 / 3, 2 / 3])
 
 
 def test_blanked_patches_have_the_mean_colour_of_their_own_image():

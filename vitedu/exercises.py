@@ -38,7 +38,7 @@ MINUTES = {
     "02_attention": 130,
     "03_encoder": 155,
     "04_training": 155,
-    "05_inside": 100,
+    "05_inside": 105,
     "06_vit_and_cnn": 100,
     "07_less_data": 105,
     "08_efficient": 80,

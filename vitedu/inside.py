@@ -8,7 +8,8 @@ Legend: B batch, T tokens, N patches, D embed_dim, nh heads, gh gw patch grid, K
 References: Dosovitskiy et al. 2020, figures 6, 7 and 11 (arXiv 2010.11929); Abnar and Zuidema 2020,
 "Quantifying Attention Flow in Transformers" (arXiv 2005.00928); Zhang et al. 2016, the pointing
 game (arXiv 1608.00507); Darcet et al. 2023, "Vision Transformers Need Registers" (arXiv
-2309.16588); Guo et al. 2017, "On Calibration of Modern Neural Networks" (arXiv 1706.04599).
+2309.16588); Guo et al. 2017, "On Calibration of Modern Neural Networks" (arXiv 1706.04599);
+Chefer, Gur and Wolf 2021, "Generic Attention-model Explainability" (arXiv 2103.15679).
 """
 
 import math
@@ -83,6 +84,38 @@ def attention_rollout(layers: Sequence[torch.Tensor]) -> torch.Tensor:
         step = step / step.sum(dim=-1, keepdim=True)
         rollout = step @ rollout
     return rollout
+
+
+def relevance_rollout(
+    attentions: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """Follow through all layers the attention that speaks for one answer.
+
+    Rollout knows only how much is looked at. Here a weight counts as far as the score grows with
+    it: weight times gradient, where this is above zero, as the mean over the heads.
+
+    Args:
+        attentions: weights (B, nh, T, T) of every layer, the first layer first. Another layer may
+            have another number of heads.
+        gradients: of the same shapes: the gradient, by each weight, of the score to explain.
+
+    Returns:
+        (B, T, T), not normalised: the identity, and for each layer what it adds. Row i says how
+        much each input token did for the score through token i of the last layer.
+
+    Example:
+        >>> layers = [torch.full((2, 3, 5, 5), 0.2)] * 4
+        >>> relevance_rollout(layers, layers).shape
+        torch.Size([2, 5, 5])
+
+    Reference: Chefer, Gur and Wolf 2021, section 3.1, equations 5 and 6.
+    """
+    first = attentions[0]
+    relevance = torch.eye(first.shape[-1], dtype=first.dtype, device=first.device)
+    for weights, slopes in zip(attentions, gradients, strict=True):
+        step = (slopes * weights).relu().mean(dim=1)  # (B, nh, T, T) -> (B, T, T)
+        relevance = relevance + step @ relevance
+    return relevance
 
 
 def pointing_game(attention: torch.Tensor, masks: torch.Tensor) -> float:
@@ -245,6 +278,101 @@ def input_gradient(
     gh, gw = grid_size
     cells = slope.abs().sum(dim=1).unflatten(2, (gw, -1)).unflatten(1, (gh, -1))
     return cells.sum(dim=(2, 4))  # (B, gh, P, gw, P) -> (B, gh, gw)
+
+
+def attention_gradients(
+    model: nn.Module, images: torch.Tensor
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Give every block's weights, and how the model's own answer depends on each of them.
+
+    ``capture`` keeps weights too, but runs without gradients.
+
+    Args:
+        model: a ViT in eval mode; the ``attn`` of each block returns output and weights.
+        images: (B, C, H, W), as the model takes them.
+
+    Returns:
+        Two lists of (B, nh, T, T), the first block first: weights, and derivatives by them of the
+        largest logit of each image. Images do not mix, so one backward pass serves all.
+
+    Example:
+        >>> from vitedu.vit import PRESETS, VisionTransformer
+        >>> model = VisionTransformer(PRESETS["vit_micro_patch8_32"]).eval()
+        >>> attentions, gradients = attention_gradients(model, torch.zeros(2, 3, 32, 32))
+        >>> len(gradients), gradients[0].shape
+        (4, torch.Size([2, 4, 17, 17]))
+    """
+    layers: list[Any] = [block.attn for block in model.blocks]  # type: ignore[union-attr]
+    fused = [layer for layer in layers if getattr(layer, "fused", False)]
+    attentions: list[torch.Tensor] = []
+    keep = [
+        layer.register_forward_hook(lambda *call: attentions.append(call[2][1])) for layer in layers
+    ]
+    try:
+        for layer in fused:
+            layer.fused = False  # the fused kernel forms no weights
+        largest = model(images.detach().clone().requires_grad_()).amax(dim=-1).sum()
+    finally:
+        for handle in keep:
+            handle.remove()
+        for layer in fused:
+            layer.fused = True
+    gradients = torch.autograd.grad(largest, attentions)
+    return [each.detach() for each in attentions], list(gradients)
+
+
+def maps_of(model: Any, images: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Draw up four maps (B, gh, gw) that claim to show what matters to the model's own answer."""
+    N, grid = model.config.num_patches, model.config.grid_size
+    weights, gradients = attention_gradients(model, images)
+    rolled, relevant = attention_rollout(weights), relevance_rollout(weights, gradients)
+    return {
+        "last block": class_attention(weights[-1], grid).mean(dim=1),
+        "rollout": rolled[:, 0, -N:].unflatten(1, grid),
+        "gradient": input_gradient(model, images, grid),
+        "relevance": relevant[:, 0, -N:].unflatten(1, grid),
+    }
+
+
+def edges_by_patch(images: torch.Tensor, grid_size: tuple[int, int]) -> torch.Tensor:
+    """Measure how much the grey of images (B, C, H, W) differs from the pixels below and right.
+
+    No model is asked. The result (B, gh, gw) has the mean of each patch.
+
+    Example:
+        >>> edges_by_patch(torch.tensor([[[[0.0, 0.0, 5.0, 0.0]] * 2]]), (1, 2))
+        tensor([[[2.5000, 2.5000]]])
+    """
+    grey = images.mean(dim=1, keepdim=True)
+    below, right = grey.diff(dim=2).abs(), grey.diff(dim=3).abs()
+    edges = F.pad(below, (0, 0, 0, 1)) + F.pad(right, (0, 1))
+    return F.adaptive_avg_pool2d(edges, grid_size)[:, 0]
+
+
+def nearness_to_middle(grid_size: tuple[int, int]) -> torch.Tensor:
+    """Score the patches of a grid (gh, gw): 0 in its middle, and less the further away."""
+    gh, gw = (torch.arange(size) - (size - 1) / 2 for size in grid_size)
+    return -(gh.square()[:, None] + gw.square())
+
+
+@torch.no_grad()
+def answers_changed(
+    model: nn.Module, images: torch.Tensor, scores: torch.Tensor, counts: Sequence[int]
+) -> list[float]:
+    """Blank so many patches with the largest scores (B, gh, gw): the shares of answers that change.
+
+    Example:
+        >>> model = nn.Sequential(nn.Flatten(), nn.Linear(48, 3))
+        >>> answers_changed(model, torch.ones(2, 3, 4, 4), torch.rand(2, 2, 2), (1, 4))
+        [0.0, 0.0]
+    """
+    before, grid_size = model(images).argmax(dim=1), (scores.shape[1], scores.shape[2])
+    shares = []
+    for count in counts:
+        chosen = scores.flatten(1).topk(count).indices
+        after = model(blank_patches(images, chosen, grid_size)).argmax(dim=1)
+        shares.append((after != before).double().mean().item())
+    return shares
 
 
 def blank_patches(
@@ -472,11 +600,6 @@ def measure_internals(
     if order is not None:  # place i holds what comes from place order[i]
         results["like content, put back"] = content_correlation(positions, grid, covered[order])
     elif config.pool == "cls":
-        rolled = attention_rollout(layers)[:, 0, -config.num_patches :]
-        maps = {
-            "last block": class_attention(layers[-1], grid).mean(dim=1),
-            "rollout": rolled.unflatten(1, grid),
-            "gradient": input_gradient(model.eval(), images, grid),
-        }
+        maps = maps_of(model.eval(), images)
         results |= {f"pointing, {name}": pointing_game(each, masks) for name, each in maps.items()}
     return results
