@@ -4,7 +4,14 @@ import pytest
 import torch
 
 from vitedu import efficient as models
-from vitedu.bench.experiments import efficient, efficient_rates, fewer_tokens, measured, search
+from vitedu.bench.experiments import (
+    efficient,
+    efficient_rates,
+    faster,
+    fewer_tokens,
+    measured,
+    search,
+)
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
 
@@ -133,6 +140,20 @@ def test_merging_a_few_in_every_block_costs_least():
         merged, *pruned = (found[f"{way}, {plan}"] for way in fewer_tokens.WAYS)
         assert (merged > max(pruned)) == (plan != "32 at once"), plan
     assert found["whole"] - found["merged, 8 in every block"] < 0.03
+
+
+def test_kernels_and_two_bytes_save_the_time_that_fewer_bytes_alone_do_not():
+    """Every form is measured; the model against itself says what a ratio is worth."""
+    rows = {row.arm: row.results for row in measured("faster")}
+    assert list(rows) == list(faster.ARMS) and {row["images"] for row in rows.values()} == {1_000}
+    speed = {arm: row["times_as_fast"] for arm, row in rows.items()}
+    noise = abs(speed["longhand"] - 1) + 0.02
+    assert noise < 0.1 and abs(speed["own int8"] / speed["fused"] - 1) < 2 * noise
+    assert speed["fused"] + 2 * noise < speed["int8 kernel"] < speed["bfloat16"] - 2 * noise
+    points = {arm: 100 * (row["test_accuracy"] - 0.859) for arm, row in rows.items()}
+    assert abs(points["bfloat16"]) < 0.5 and points["pruned"] < points["merged"] - 3 < -5
+    found = faster.run("bfloat16, merged", 0, QUICK)
+    assert found.keys() == rows["longhand"].keys() and found["times_as_fast"] > 0
 
 
 def test_candidates_of_the_search_cost_the_same():
