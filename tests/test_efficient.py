@@ -144,8 +144,7 @@ def test_int8_kernel_gives_nearly_the_same_answers_and_leaves_the_model():
     """Every linear layer is another one, the logits move a little."""
     model, images = small_model(), torch.randn(4, 3, 16, 16)
     fast = with_int8_kernel(model)
-    kinds = {type(module).__module__ for module in fast.modules() if "Linear" in repr(type(module))}
-    assert kinds == {"torch.ao.nn.quantized.dynamic.modules.linear"}
+    assert not any(type(module) is torch.nn.Linear for module in fast.modules())
     with torch.no_grad():
         apart = (fast(images) - model(images)).abs().max()
     assert 0 < apart < 0.1 and type(model.head) is torch.nn.Linear

@@ -367,13 +367,10 @@ def bytes_of_linears(model: nn.Module, bits: int = 8) -> int:
 
     An ``Int8Linear`` counts as if its weights were packed to ``bits`` each, with its scales.
     """
-    size = 0
-    for layer in model.modules():
-        if isinstance(layer, Int8Linear):
-            size += layer.weight.numel() * bits // 8 + layer.scale.nbytes
-        elif isinstance(layer, nn.Linear):
-            size += layer.weight.nbytes
-    return size
+    layers: list[Any] = [m for m in model.modules() if isinstance(m, nn.Linear | Int8Linear)]
+    rounded = [layer for layer in layers if isinstance(layer, Int8Linear)]
+    saved = sum(layer.weight.numel() * (8 - bits) // 8 - layer.scale.nbytes for layer in rounded)
+    return sum(layer.weight.nbytes for layer in layers) - saved
 
 
 # --- models of images of 32 px with these forms of attention -----------------------------------

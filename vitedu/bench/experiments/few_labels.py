@@ -87,15 +87,9 @@ def adapt(
     images, labels = data.normalize(data.validation.images[few]), data.validation.labels[few]
     learner: nn.Module = model
     if way == "head only":  # frozen features are computed once
-        learner, images = head, features_of(model, images)
+        learner, images = head, capture(model, images)["norm"][:, 0]
     fit_to(learner, images, labels, learning, lr, cut(STEPS, profile, 4), BATCH)
     return model.eval(), num_trained
-
-
-@torch.no_grad()
-def features_of(model: VisionTransformer, images: torch.Tensor) -> torch.Tensor:
-    """Give what the head reads, (n, D), of images as the model takes them."""
-    return capture(model, images)["norm"][:, 0]
 
 
 def photographs(profile: Profile) -> Data:
