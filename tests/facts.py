@@ -236,6 +236,7 @@ assert -2.5 < of_arm_in_points["merged, 8 in every block"] < 0
 assert of_arm_in_points["most attended, 8 in every block"] < -10
 assert of_arm_in_points["8 bits"] > -0.5 and of_arm_in_points["2 bits"] < -50
 assert 0.25 < bytes_of_linears(quantised(model)) / before < 0.27
+assert round(bytes_of_linears(quantised(model, 2), 2) / 1e6, 2) == 0.71
 assert owners.unique().tolist()[0] == -1 and len(groups[-1].unique()) == 16
 """,
     "08_efficient_more": """
@@ -266,12 +267,16 @@ assert run.returncode == 0 and "below 1e-5: True" in run.stdout
     "09_transfer": """
 assert fold_difference < 1e-4 and by_table["resized"][-1] > by_table["zeros"][-1]
 assert ways["head only"][0] == 970 and ways["LoRA"][0] < 0.04 * ways["full"][0]
+assert costs["LoRA"]["file"] < 0.06 * costs["full"]["file"]
+assert costs["LoRA"]["activations"] > 0.9 * costs["full"]["activations"]
+assert costs["head only"]["activations"] < 30_000
 assert len(CAPTIONS) == 40 and len(WORDS) == 14 and is_hidden(torch.arange(40)).sum() == 10
 assert seen > 10 and any(any(row) for row in fits.values())
 """,
     "09_transfer_more": """
 assert logit_difference < 1e-4 and torch.equal(back, photo.float()) and at_384.shape[1] == 577
-assert 0 < apart < 0.3 and same > 0.8
+assert 0 < apart < 0.3 and same > 0.8 and stacked_difference < 1e-4
+assert [len(weights_of_cells[True, size]) for size in (12, 5)] == [4, 7]
 assert by_question["which class, resized"][-1] > by_question["which class, zeros"][-1]
 assert max(by_question["which quarter, zeros"]) < 50  # guessing: 25
 assert learning["LoRA"] < 0.04 * learning["full"] == 0.04 * size_after

@@ -19,6 +19,7 @@ from vitedu.efficient import (
     tokens_reached,
     window_merge,
     window_partition,
+    with_int8_kernel,
 )
 from vitedu.vit import VisionTransformer, ViTConfig
 
@@ -136,3 +137,14 @@ def test_int8_weights_are_near_and_a_quarter_of_the_bytes():
     assert 0.25 < bytes_of_linears(quantised(model)) / bytes_of_linears(model) < 0.35
     assert model.blocks[0].mlp.fc1 is before
     assert Int8Linear(layer, bits=2).weight.unique().tolist() == [-1, 0, 1]
+    assert bytes_of_linears(Int8Linear(layer, bits=2), bits=2) == 2_000 * 3 // 4 + 3 * 4  # + scales
+
+
+def test_int8_kernel_gives_nearly_the_same_answers_and_leaves_the_model():
+    """Every linear layer is another one, the logits move a little."""
+    model, images = small_model(), torch.randn(4, 3, 16, 16)
+    fast = with_int8_kernel(model)
+    assert not any(type(module) is torch.nn.Linear for module in fast.modules())
+    with torch.no_grad():
+        apart = (fast(images) - model(images)).abs().max()
+    assert 0 < apart < 0.1 and type(model.head) is torch.nn.Linear

@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from vitedu import efficient as models
-from vitedu.bench.experiments import efficient, measured
+from vitedu.bench.experiments import efficient, faster, measured
 from vitedu.encoder import EncoderBlock
+from vitedu.hardware import Profile
 
+QUICK = Profile("quick", "", "")
 SIZE = sum(p.numel() for p in efficient.build("global attention", 0).parameters())
 
 
@@ -96,3 +98,17 @@ def test_rows_are_those_that_the_notebook_speaks_of():
         plain = share["global attention"]
         assert max(share, key=share.get) == "MLP-Mixer" and share["MLP-Mixer"] > plain + 0.02
         assert share["patches of 8 px"] < plain - 0.06 < plain - 0.02 < share["linear attention"]
+
+
+def test_kernels_and_two_bytes_save_the_time_that_fewer_bytes_alone_do_not():
+    """Every form is measured; the model against itself says what a ratio is worth."""
+    rows = {row.arm: row.results for row in measured("faster")}
+    assert list(rows) == list(faster.ARMS) and {row["images"] for row in rows.values()} == {1_000}
+    speed = {arm: row["times_as_fast"] for arm, row in rows.items()}
+    noise = abs(speed["longhand"] - 1) + 0.02
+    assert noise < 0.1 and abs(speed["own int8"] / speed["fused"] - 1) < 2 * noise
+    assert speed["fused"] + 2 * noise < speed["int8 kernel"] < speed["bfloat16"] - 2 * noise
+    points = {arm: 100 * (row["test_accuracy"] - 0.859) for arm, row in rows.items()}
+    assert abs(points["bfloat16"]) < 0.5 and points["pruned"] < points["merged"] - 3 < -5
+    found = faster.run("bfloat16, merged", 0, QUICK)
+    assert found.keys() == rows["longhand"].keys() and found["times_as_fast"] > 0

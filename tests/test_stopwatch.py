@@ -1,8 +1,10 @@
 """vitedu.stopwatch: work is timed in turn, and ratios are taken within a round."""
 
+import time
+
 import pytest
 
-from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread
+from vitedu.stopwatch import least_milliseconds, machine, median_speedup, seconds_in_turn, spread
 
 
 def test_work_runs_in_turn_and_warmup_is_not_counted():
@@ -33,3 +35,10 @@ def test_spread_is_half_the_distance_of_the_quartiles():
 def test_machine_names_threads_and_torch():
     """One line that belongs beside a figure."""
     assert "threads on" in machine("cpu") and "torch" in machine("cpu")
+
+
+def test_waiting_costs_no_computing_time():
+    """A piece that sleeps for 50 ms computes for less than one that counts."""
+    work = {"sleeps": lambda: time.sleep(0.05), "counts": lambda: sum(range(300_000))}
+    least = least_milliseconds(work, rounds=3)
+    assert 0 <= least["sleeps"] < least["counts"]

@@ -15,6 +15,7 @@ Dehghani et al. 2023, "Patch n' Pack" (arXiv 2307.06304).
 """
 
 import copy
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -350,11 +351,26 @@ def quantised(model: nn.Module, bits: int = 8) -> nn.Module:
     return smaller
 
 
-def bytes_of_linears(model: nn.Module) -> int:
-    """Add up the bytes of weights and scales of all linear layers, biases left out."""
+def with_int8_kernel(model: nn.Module) -> nn.Module:
+    """Copy a model so that its linear layers multiply int8 numbers: torch's dynamic quantisation.
+
+    The inputs of each layer are rounded too, with one scale for all. torch has deprecated this
+    function; its successor is the package torchao, made for compiled models.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
+
+
+def bytes_of_linears(model: nn.Module, bits: int = 8) -> int:
+    """Add up the bytes of all linear layers, biases left out.
+
+    An ``Int8Linear`` counts as if its weights were packed to ``bits`` each, with its scales.
+    """
     layers: list[Any] = [m for m in model.modules() if isinstance(m, nn.Linear | Int8Linear)]
-    scales = [layer.scale for layer in layers if isinstance(layer, Int8Linear)]
-    return sum(tensor.nbytes for tensor in [*scales, *(layer.weight for layer in layers)])
+    rounded = [layer for layer in layers if isinstance(layer, Int8Linear)]
+    saved = sum(layer.weight.numel() * (8 - bits) // 8 - layer.scale.nbytes for layer in rounded)
+    return sum(layer.weight.nbytes for layer in layers) - saved
 
 
 # --- models of images of 32 px with these forms of attention -----------------------------------

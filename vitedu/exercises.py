@@ -41,7 +41,7 @@ MINUTES = {
     "05_inside": 105,
     "06_vit_and_cnn": 100,
     "07_less_data": 105,
-    "08_efficient": 80,
+    "08_efficient": 90,
     "09_transfer": 105,
 }
 QUICK = 0.72  # of these minutes: the share that quick readers needed

@@ -110,7 +110,8 @@ def interpolate_positions(
         return pos_embed
     grid = patches.reshape(1, side, side, D).permute(0, 3, 1, 2)  # (1, N, D) -> (1, D, side, side)
     size = tuple(new_grid_size)
-    # antialias is no part of the exercise; timm sets it: a softer kernel, when enlarging too
+    # antialias is no part of the exercise; timm sets it. It widens the kernel only when the grid
+    # shrinks; when it grows, the same four cells count, with other weights (a = -0.5, not -0.75)
     grid = F.interpolate(grid, size=size, mode="bicubic", antialias=antialias)  # -> (1, D, gh, gw)
     patches = grid.flatten(2).transpose(1, 2)  # -> (1, gh*gw, D)
     return torch.cat([prefix, patches], dim=1)

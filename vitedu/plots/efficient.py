@@ -51,7 +51,7 @@ def show_tokens(photograph: torch.Tensor, panels: Mapping[str, torch.Tensor]) ->
 @styled
 def show_trade(
     points: Mapping[str, tuple[float, Sequence[float]]],
-    xlabel: str = "milliseconds, median (shorter is left)",
+    xlabel: str = "computing time in milliseconds (shorter is left)",
     *,
     level: Level | None = None,
     log: bool = False,

@@ -15,7 +15,7 @@ from vitedu.bench.experiments import DATA, Arms, Data, Measurement, Profile, cut
 from vitedu.options import build_model, with_options
 from vitedu.pretrained.reading import read_course_model
 from vitedu.transfer import LoRALinear, accuracy_of, fit_to, layerwise_lr_groups
-from vitedu.vit import VisionTransformer
+from vitedu.vit import VisionTransformer, capture
 
 NAME = "vit_pico_dino_patch4_32.cifar10"
 WAYS: Arms = {"from scratch": {}, "head only": {}, "full": {}, "layer-wise": {"decay": 0.6}}
@@ -76,8 +76,8 @@ def adapt(
             parent, _, name = path.rpartition(".")
             owner = block.get_submodule(parent)
             setattr(owner, name, lora(getattr(owner, name), rank, alpha=rank))
-    model.head = nn.Linear(config.embed_dim, data.num_classes)
-    nn.init.zeros_(model.head.weight)
+    model.head = head = nn.Linear(config.embed_dim, data.num_classes)
+    nn.init.zeros_(head.weight)
     learning: list = [p for p in model.parameters() if p.requires_grad]
     num_trained = sum(p.numel() for p in learning)
     if way == "layer-wise":
@@ -85,8 +85,11 @@ def adapt(
     start = LABELS * seed % (len(data.validation) // 2)  # the last ones are to choose with
     few = slice(start, start + count)  # a hundred: ten of each class
     images, labels = data.normalize(data.validation.images[few]), data.validation.labels[few]
-    fit_to(model, images, labels, learning, lr, cut(STEPS, profile, 4), BATCH)
-    return model, num_trained
+    learner: nn.Module = model
+    if way == "head only":  # frozen features are computed once
+        learner, images = head, capture(model, images)["norm"][:, 0]
+    fit_to(learner, images, labels, learning, lr, cut(STEPS, profile, 4), BATCH)
+    return model.eval(), num_trained
 
 
 def photographs(profile: Profile) -> Data:

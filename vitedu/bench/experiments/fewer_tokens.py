@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load
+from vitedu.bench.experiments import DATA, Arms, Data, Profile, Results, cut, load
 from vitedu.efficient import Step, forward_with, merge_tokens, prune_tokens, quantised
 from vitedu.pretrained import load_pretrained
 
@@ -48,6 +48,13 @@ def leaving(way: str, plan: list[int]) -> Step:
 
 
 @torch.no_grad()
+def share_right(answer: Any, data: Data, count: int) -> float:
+    """Give the share of the first test photographs that a function (images -> logits) names."""
+    parts = data.test.images[:count].split(250)
+    said = torch.cat([answer(data.normalize(part)).argmax(dim=-1) for part in parts])
+    return (said == data.test.labels[:count]).sum().item() / count
+
+
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Measure one way; the seed draws who leaves by chance."""
     count, settings = cut(2_000, profile, 50), ARMS[arm]
@@ -56,6 +63,4 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     answer: Any = quantised(model, settings["bits"]) if "bits" in settings else model
     if "plan" in settings:
         answer = partial(forward_with, model, shorten=leaving(**settings))
-    some = [answer(data.normalize(part)) for part in data.test.images[:count].split(250)]
-    right = torch.cat(some).argmax(dim=-1) == data.test.labels[:count]
-    return {"images": count, "test_accuracy": right.sum().item() / count}
+    return {"images": count, "test_accuracy": share_right(answer, data, count)}
