@@ -36,8 +36,8 @@ MORE = "more"  # the second shelf: its folder, and the last word of its files
 MINUTES = {
     "01_patches": 130,
     "02_attention": 130,
-    "03_encoder": 155,
-    "04_training": 155,
+    "03_encoder": 110,
+    "04_training": 110,
     "05_inside": 100,
     "06_vit_and_cnn": 100,
     "07_less_data": 105,
