@@ -58,7 +58,6 @@ is_projected_more = [a > b for a, b in map(count_macs, lengths)]  # the lines cr
 assert is_projected_more == 5 * [True] + 2 * [False]
 assert (output - output_of_shuffled).abs().max() > 1e-2
 assert (output_of_shuffled - output[:, permutation]).abs().max() < 1e-5
-assert alike > 5e-3 and means > 5e-3  # with positions, the last of the loop
 """,
     "02_attention_more": """
 for d, (std, top, (low, middle, _)) in spread["q·k"].items():
@@ -66,6 +65,7 @@ for d, (std, top, (low, middle, _)) in spread["q·k"].items():
     assert abs(std / d**0.5 - 1) < 0.05 and abs(scaled_std - 1) < 0.05 and top > 3 * scaled_top
     assert d != 64 or (low < 0.003 and scaled_low > 0.15 and 0.8 < middle / scaled_middle < 1.25)
     assert d < 256 or middle < 0.25 * scaled_middle
+assert alike > 5e-3 and means > 5e-3  # with positions, the last of the loop
 assert two > 0.1 > 1e-4 > one
 assert raw[0] > 0.8 and raw[1] > 2 * even[1] and on > 2 * off  # norms of the keys
 assert min(spent["raw pixels", t][1] for t in (0.1, 0.003)) > 0.5
