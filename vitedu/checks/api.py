@@ -152,11 +152,14 @@ def solution(exercise: Any) -> PrintedText:
     return _print_about(exercise, solution_source)
 
 
-def progress(notebook: str | None = None) -> None:
+def progress(notebook: str | None = None, *, end: bool = False) -> None:
     """Show every exercise with its state and points, or only those of the named notebook.
 
-    A notebook also shows which parts of the model are the student's.
+    A notebook also shows which parts of the model are the student's. ``end``: this is its last
+    cell, so nothing of it is left to read.
     """
+    if notebook and end:
+        store.record_end(notebook)
     page = pipeline_html(store.load()) + store.table_html(notebook)
     show(TextAndHtml(store.table_text(notebook), page))
 
