@@ -17,6 +17,7 @@ from vitedu.checks.explaining.report import Report
 from vitedu.checks.judging.findings import Finding
 from vitedu.checks.reference_registry import is_registered_reference, register_reference
 from vitedu.checks.writing.checker import find_checker
+from vitedu.course import kept
 from vitedu.course import results as store
 from vitedu.course.display import PrintedText, TextAndHtml, print_text, show
 from vitedu.course.hints import next_hint
@@ -159,7 +160,7 @@ def progress(notebook: str | None = None, *, end: bool = False) -> None:
     cell, so nothing of it is left to read.
     """
     if notebook and end:
-        store.record_end(notebook)
+        kept.keep(store.ENDS, exercises.notebook_named(notebook), 1)
     page = pipeline_html(store.load()) + store.table_html(notebook)
     show(TextAndHtml(store.table_text(notebook), page))
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from vitedu import files
-from vitedu.course.kept import keep, kept
+from vitedu.course.kept import kept
 from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, find, in_notebook, notebook_named
 
 STATUSES = ("passed", "failed", "error", "not_attempted")
@@ -345,11 +345,6 @@ def next_step(notebook: str | None = None) -> str:
     if is_open and not any(exercise.stem == reached for exercise in is_left):
         return f"next: the rest of {reached}, as far as the picture at its end; then {words}"
     return f"next: {words}"
-
-
-def record_end(notebook: str) -> None:
-    """Store that the last cell of a core ran."""
-    keep(ENDS, notebook_named(notebook), 1)
 
 
 def _row(exercise: Exercise, entry: dict) -> list[str]:
