@@ -47,6 +47,19 @@ def test_run_is_sized_by_the_pace_of_its_steps(monkeypatch):
         assert steps <= first.steps <= 1.1 * steps + 2 and first.expected >= 1
 
 
+def test_slow_computer_shows_a_recorded_run_and_trains_on_demand(monkeypatch, capsys):
+    """It is said to be recorded; its counts are shown until a run is asked for."""
+    monkeypatch.setattr(module, "TIMED", 3)
+    monkeypatch.setattr(module, "seconds_a_step", lambda *_: 20.0)
+    first = FirstRun(("airplane", "automobile", "cat"), "chelsea", seconds=0.4)
+    first.wait()
+    said = capsys.readouterr().out
+    assert "recorded on another computer" in said and said.count("of 16 right, yours: ") == 3
+    assert first.state == "ready" and first.counts()[0] < 8 < 12 < first.counts()[1]
+    first.wait(live=True)
+    assert first.state == "done" and len(first.losses) == first.steps
+
+
 @pytest.mark.parametrize(
     ("kinds", "words"),
     [

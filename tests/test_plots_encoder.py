@@ -2,10 +2,8 @@
 
 import matplotlib
 import pytest
-import torch
 from matplotlib.patches import Rectangle
 
-from vitedu.encoder import gelu
 from vitedu.plots import encoder as plots
 from vitedu.vit import VisionTransformer, ViTConfig
 
@@ -17,33 +15,11 @@ def texts(ax) -> list[str]:
     return [text.get_text() for text in ax.texts]
 
 
-def test_gelu_marks_its_minimum_and_shows_the_gap_of_the_tanh_form():
-    """Near (-0.75, -0.170); the third axes peaks at 4.73e-4, of the tanh form itself it is flat."""
-    curve, _, gap = plots.show_gelu(gelu).axes
-    point = next(line for line in curve.lines if line.get_marker() == "o")
-    assert float(point.get_xdata()[0]) == pytest.approx(-0.75, abs=0.01)
-    assert float(point.get_ydata()[0]) == pytest.approx(-0.17, abs=0.001)
-    assert float(max(abs(gap.lines[0].get_ydata()))) == pytest.approx(4.73, abs=0.01)
-    flat = plots.show_gelu(lambda x: torch.nn.functional.gelu(x, approximate="tanh")).axes[2]
-    assert float(max(abs(flat.lines[0].get_ydata()))) == 0.0
-
-
 def test_block_puts_the_norms_on_side_roads_or_across_the_main_road():
     """Pre-norm draws both norms above the main road, post-norm draws them on it."""
     for ax, height in zip(plots.draw_block().axes, (1.0, 0.0), strict=True):
         heights = {text.get_text(): text.get_position()[1] for text in ax.texts}
         assert (heights["norm1"], heights["norm2"]) == (height, height)
-
-
-def test_depth_has_likeness_left_and_lengths_right():
-    """From the input on; lengths on a logarithmic axis."""
-    series = {"whole": [0.1, 0.2], "part": [0.1, 1.0]}
-    left, right = plots.show_depth(series, {name: [1, 100] for name in series}).axes
-    assert [list(line.get_ydata()) for line in left.lines] == list(series.values())
-    assert all(list(line.get_xdata()) == [0, 1] for line in (*left.lines, *right.lines))
-    assert right.get_yscale() == "log" and left.get_yscale() == "linear"
-    low, high = right.get_ylim()
-    assert 0.1 < low < 1 and 100 < high < 1000  # all of it is seen, and little else
 
 
 def test_parameter_map_areas_are_counts():

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from vitedu import exercises, files
-from vitedu.course import results
+from vitedu.course import kept, results
 from vitedu.exercises import EXERCISES
 
 PROGRESS = "progress.json"
@@ -248,6 +248,9 @@ def test_next_comes_the_core_from_this_notebook_on_and_then_the_rest():
     results.record(report())
     assert next_of("01_patches") == next_of() != "next: 1.1 patchify (core, 25 min)"
     solve(exercise for exercise in EXERCISES if exercise.core and "9." not in exercise.number)
+    rest = "next: the rest of 01_patches, as far as the picture at its end; then 9.1 "
+    assert next_of("01_patches").startswith(rest)  # sections without exercises
+    kept.keep(results.ENDS, "01_patches", 1)
     assert next_of("01_patches").startswith("next: 9.1 interpolate_positions (core, ")
     solve(exercise for exercise in EXERCISES if exercise.core)
     assert next_of() == "next: 1.5 unpatchify (more, 13 min)"

@@ -51,7 +51,7 @@ def layer_norm(
 
 
 def gelu(x: torch.Tensor) -> torch.Tensor:
-    """Let a value pass with the probability that a standard normal variable lies below it.
+    """Multiply a value by the probability that a standard normal variable lies below it.
 
     Args:
         x: any shape.
@@ -78,7 +78,7 @@ class GELU(nn.Module):
 
 
 class Mlp(nn.Module):
-    """Widen each token (``fc1``), bend it (GELU), narrow it again (``fc2``); tokens do not meet.
+    """Widen each token (``fc1``), apply GELU, narrow it again (``fc2``); tokens do not meet.
 
     Args:
         embed_dim: D.

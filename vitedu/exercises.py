@@ -31,13 +31,13 @@ PARTS = ("", "model", "training")
 REQUIRED = {"id": str, "number": str, "title": str, "points": int, "minutes": int, "hints": list}
 OPTIONAL = {"kind": str, "measured": str, "core": bool, "part": str, "whole": bool}
 MORE = "more"  # the second shelf: its folder, and the last word of its files
-# what an ordinary student needs for the core of a notebook: of 01 to 04 by readers with a clock,
-# who needed more than lint's rule counts; of the others by that rule
+# what an ordinary student needs for the core of a notebook: of 01 to 04 by readers with a clock;
+# of the others by lint's rule
 MINUTES = {
-    "01_patches": 130,
-    "02_attention": 130,
-    "03_encoder": 155,
-    "04_training": 155,
+    "01_patches": 115,
+    "02_attention": 115,
+    "03_encoder": 110,
+    "04_training": 110,
     "05_inside": 105,
     "06_vit_and_cnn": 100,
     "07_less_data": 105,
@@ -152,7 +152,7 @@ def describe_minutes(notebook: str) -> str:
 
     Example:
         >>> describe_minutes("01_patches")
-        '95 to 130 minutes'
+        '85 to 115 minutes'
     """
     return f"{5 * round(QUICK * MINUTES[notebook] / 5)} to {MINUTES[notebook]} minutes"
 

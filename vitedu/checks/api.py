@@ -17,6 +17,7 @@ from vitedu.checks.explaining.report import Report
 from vitedu.checks.judging.findings import Finding
 from vitedu.checks.reference_registry import is_registered_reference, register_reference
 from vitedu.checks.writing.checker import find_checker
+from vitedu.course import kept
 from vitedu.course import results as store
 from vitedu.course.display import PrintedText, TextAndHtml, print_text, show
 from vitedu.course.hints import next_hint
@@ -152,11 +153,14 @@ def solution(exercise: Any) -> PrintedText:
     return _print_about(exercise, solution_source)
 
 
-def progress(notebook: str | None = None) -> None:
+def progress(notebook: str | None = None, *, end: bool = False) -> None:
     """Show every exercise with its state and points, or only those of the named notebook.
 
-    A notebook also shows which parts of the model are the student's.
+    A notebook also shows which parts of the model are the student's. ``end``: this is its last
+    cell, so nothing of it is left to read.
     """
+    if notebook and end:
+        kept.keep(store.ENDS, exercises.notebook_named(notebook), 1)
     page = pipeline_html(store.load()) + store.table_html(notebook)
     show(TextAndHtml(store.table_text(notebook), page))
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from vitedu import files
+from vitedu.course.kept import kept
 from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, find, in_notebook, notebook_named
 
 STATUSES = ("passed", "failed", "error", "not_attempted")
@@ -32,6 +33,8 @@ FIELDS = tuple(
 )
 
 VERSION = 1
+ENDS = "ends"  # where ``course.kept`` keeps which cores were read to their last cell
+END_WITH_A_PICTURE = "01_patches", "02_attention", "03_encoder", "04_training"
 
 # changes that are not written yet, each with the table that it changes
 _pending: dict[Path, list[tuple[str, Callable[[dict], None]]]] = {}
@@ -325,7 +328,10 @@ def is_passed(exercise: Exercise, entries: dict) -> bool:
 
 
 def next_step(notebook: str | None = None) -> str:
-    """Name the exercise to do next: what this file has left, then the core from it on, the rest."""
+    """Name the exercise to do next: what this file has left, then the core from it on, the rest.
+
+    Before it comes what is left of a core whose exercises are passed: sections without any.
+    """
     entries = load()
     start = notebook_named(notebook) if notebook else ""
     is_left = [exercise for exercise in EXERCISES if not is_passed(exercise, entries)]
@@ -333,8 +339,12 @@ def next_step(notebook: str | None = None) -> str:
         return "next: nothing; every exercise is passed"
     stem = f"{start}_{MORE}" if f"_{MORE}" in str(notebook) else start
     step = min(is_left, key=lambda e: (e.stem != stem, not e.core, e.notebook < start))
-    kind = "core" if step.core else MORE
-    return f"next: {step.number} {step.id} ({kind}, {step.minutes} min)"
+    words = f"{step.number} {step.id} ({'core' if step.core else MORE}, {step.minutes} min)"
+    reached = stem or max((e.notebook for e in EXERCISES if e.notebook < step.notebook), default="")
+    is_open = reached in END_WITH_A_PICTURE and reached not in kept(ENDS)
+    if is_open and not any(exercise.stem == reached for exercise in is_left):
+        return f"next: the rest of {reached}, as far as the picture at its end; then {words}"
+    return f"next: {words}"
 
 
 def _row(exercise: Exercise, entry: dict) -> list[str]:

@@ -1,18 +1,15 @@
-"""Figures of notebook 03: GELU, the block, depth, where the parameters are, and named pictures.
+"""Figures of notebook 03: the block, and where the parameters are.
 
 Role: tensors and numbers in, a Figure out. Not here: any measurement; the notebook measures and
 hands the numbers over.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
-import torch
-import torch.nn.functional as F
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from vitedu.plots import ink
-from vitedu.plots.charts import show_curves
 from vitedu.plots.parts import draw_box, write
 from vitedu.plots.style import figure, panel, styled
 
@@ -25,35 +22,6 @@ PART_COLOURS = {  # one colour for one part, in every figure of the chapter
     "norms": ink.GREY,
     "head": ink.GREEN,
 }
-
-
-@styled
-def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
-    """Draw a GELU beside ReLU, its slope, and how far torch's tanh form is from it.
-
-    Args:
-        gelu: maps a tensor to a tensor of the same shape.
-    """
-    x = torch.linspace(-5, 5, 1001, dtype=torch.float64, requires_grad=True)
-    y = gelu(x)
-    (slope,) = torch.autograd.grad(y.sum(), x)
-    x, y = x.detach(), y.detach()
-    panels = {
-        "value": {"GELU": y, "ReLU": x.relu()},
-        "slope": {"GELU": slope, "ReLU": x > 0},
-        "tanh form − exact": {"difference": 1e4 * (F.gelu(x, approximate="tanh") - y)},
-    }
-    ylabel = "f(x)", "f'(x)", "difference, × 10⁻⁴"
-    fig = show_curves(panels, x.tolist(), xlabel="x", ylabel=ylabel, limits=(None, None))
-    value, low = fig.axes[0], int(y.argmin())
-    words = f"minimum {y[low]:.3f}\nat x = {x[low]:.2f}".replace("-", "−")
-    value.plot(x[low], y[low], "o", color=ink.RED)
-    line = {"arrowstyle": "-", "color": ink.GREY}
-    place = x[low].item(), y[low].item()
-    value.annotate(words, place, (-2.2, 1.0), arrowprops=line, ha="center", fontsize=8)
-    value.set(xlim=(-4, 3), ylim=(-0.5, 3))
-    fig.axes[2].axhline(0, color=ink.LIGHT, zorder=0)
-    return fig
 
 
 @styled
@@ -97,29 +65,6 @@ def _draw_road(ax, *, norm_first: bool) -> None:
         write(ax, plus, 0, "+", fontsize=12, zorder=4)
     ax.set(xlim=(-1.6, 14.8), ylim=(-0.45, 1.45), aspect="equal")
     ax.axis("off")
-
-
-@styled
-def show_depth(
-    cosines: Mapping[str, Sequence[float]], lengths: Mapping[str, Sequence[float]]
-) -> Figure:
-    """Draw what blocks make of tokens: how alike those of one image are, and how long.
-
-    Args:
-        cosines: label -> mean cosine between the tokens of an image, at the input and after each
-            block.
-        lengths: the same for their mean length, which is drawn on a logarithmic axis.
-    """
-    fig = show_curves(
-        {"likeness": cosines, "length": lengths},
-        xlabel="block (0: the input)",
-        ylabel=("cosine between tokens of an image", "mean length of a token"),
-        height=3.6,
-    )
-    fig.axes[0].set_ylim(-0.05, 1.05)
-    fig.axes[1].set_yscale("log")
-    fig.axes[1].autoscale(axis="y")  # a logarithmic axis does not begin at 0
-    return fig
 
 
 @styled

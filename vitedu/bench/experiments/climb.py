@@ -6,8 +6,6 @@ has a worse one on either side.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
-from statistics import fmean
 
 import torch
 
@@ -72,14 +70,6 @@ def steps(rows: Sequence[Measurement]) -> dict[str, list[float]]:
     """Give what each step of the climb adds -> validation accuracies in [0, 1], a seed each."""
     found = by_arm(rows, "validation_accuracy")
     return {what: found.get(arm, []) for what, arm in STEPS.items()}
-
-
-def largest_gain(rows: Sequence[Measurement]) -> str:
-    """Name the step that adds most in one epoch, in the mean over its seeds, without its plus."""
-    found = list(steps(rows).items())[:-1]  # a second epoch would hide them all
-    means = {what: fmean(accuracies) for what, accuracies in found}
-    gains = {what: means[what] - means[before] for before, what in pairwise(means)}
-    return max(gains, key=gains.__getitem__).removeprefix("+ ")
 
 
 def traced_moment(rows: Sequence[Measurement], data: Data) -> dict:
