@@ -279,7 +279,7 @@ def _lint_numbers(notebook: NotebookNode) -> Iterator[str]:
         if cell.cell_type != "markdown" or LINK.search(cell.source):
             continue
         if not any(each.cell_type == "code" and SHOWS.search(each.source) for each in beside):
-            for words in filter(re.compile(r"\d").search, BOLD.findall(cell.source)):
+            for words in filter(re.compile(r"\b\d").search, BOLD.findall(cell.source)):
                 yield (
                     f"{_place(notebook, index)}: has {words!r} in bold, and no cell beside it "
                     "shows the number; link its row or its paper, or take the bold away."
