@@ -66,7 +66,7 @@ check: $(TEST_VENV)/.test ## the short round: lint, types, units and doctests; n
 	$(PYTEST) -q --maxprocesses 2 -m "not notebook and not slow and not bank" $(TEST_ARGS); failed=$$?; \
 	wait $$lint || failed=1; cat build/lint.txt; exit $$failed
 
-tour: $(VENV)/.lab ## run the whole solved course, 30 to 60 minutes, into build/runs; all figures in build/figures.png
+tour: $(VENV)/.lab ## run the whole solved course, 30 to 60 minutes, into build/runs
 	$(PROFILE) $(PY) -m vitedu tour notebooks
 
 site: $(TEST_VENV)/.test ## the course as pages in build/site, from the tour's runs; INSTRUCTOR=1: with solutions, in build/site-instructor

@@ -89,7 +89,7 @@ def extract(submission):
         exercise, _, words = line.partition(": ")
         answers[exercise] = Answer(exercise, words)
     notebooks = {find(exercise).stem for exercise in answers}
-    return SimpleNamespace(answers=answers, problems={}, flags=[], notebooks=notebooks)
+    return SimpleNamespace(answers=answers, problems={}, flags=[], notebooks=notebooks, given=set())
 
 
 def judge(answer, seed, box, **settings):

@@ -18,6 +18,7 @@ from sound_notebook import build
 from vitedu.__main__ import main
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read
 from vitedu.course.references import reference_source
+from vitedu.course.workspace import PAGES
 from vitedu.exercises import BY_ID, EXERCISES, in_file, in_notebook
 from vitedu.grading.adapters.assign import (
     BEGIN,
@@ -29,7 +30,7 @@ from vitedu.grading.adapters.assign import (
     source_notebook,
 )
 from vitedu.grading.intake.extraction import extract
-from vitedu.grading.intake.submissions import find_submissions
+from vitedu.grading.intake.submissions import find_submissions, read_folder
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 # what nbgrader gave for each cell
@@ -38,11 +39,12 @@ has_nbgrader = importlib.util.find_spec("nbgrader") is not None
 
 
 def test_plain_assignment_is_the_students_notebooks_without_outputs(tmp_path):
-    """And a README with a line for each."""
+    """And a README with a line for each, beside the pages that the notebooks link."""
     written = assign(tmp_path / "out", NOTEBOOKS)
+    assert [path.name for path in written[-3:]] == [*PAGES, "README.md"]
     files = [path.relative_to(NOTEBOOKS) for path in find_notebooks(NOTEBOOKS)]
-    assert [path.relative_to(tmp_path / "out") for path in written[:-1]] == files
-    for path, file in zip(written[:-1], files, strict=True):
+    assert [path.relative_to(tmp_path / "out") for path in written[:-3]] == files
+    for path, file in zip(written[:-3], files, strict=True):
         own, original = read(path), read(NOTEBOOKS / file)
         assert [c.source for c in own.cells] == [c.source for c in original.cells]
         assert not any(c.outputs or c.execution_count for c in own.cells if c.cell_type == "code")
@@ -59,7 +61,7 @@ def test_a_part_of_the_course_is_assigned(tmp_path, capsys):
     assert main(["assign", str(tmp_path / "out"), str(NOTEBOOKS), *words]) == 0
     written = [Path(line).name for line in capsys.readouterr().out.splitlines()]
     more = "01_patches_more.ipynb"
-    assert written == ["01_patches.ipynb", "02_attention.ipynb", more, "README.md"]
+    assert written == ["01_patches.ipynb", "02_attention.ipynb", more, *PAGES, "README.md"]
     readme = (tmp_path / "out" / "README.md").read_text()
     assert "--exercises 1.1 1.2 1.3 1.5 2.1\n" in readme
     first, rest = read(tmp_path / "out" / written[0]), read(tmp_path / "out" / "more" / more)
@@ -67,6 +69,9 @@ def test_a_part_of_the_course_is_assigned(tmp_path, capsys):
     assert [id for _, id in exercise_cells(first)] == ids
     assert [id for _, id in exercise_cells(rest)] == ["unpatchify"]
     text = "\n".join(cell.source for cell in (*first.cells, *rest.cells))
+    handed_in = extract(read_folder(tmp_path / "out", "ada"))
+    known = {exercise for stem in handed_in.notebooks for exercise in in_file(stem)}
+    assert handed_in.given == {each.id for each in known} - {*ids, "unpatchify", "softmax"}
     given = f"{GIVEN}\nfrom vitedu.patches import add_class_token_and_positions"
     assert given in text and "check(add_class_token_and_positions" not in text
     assert f"{GIVEN}\nseam_neighbours = " in text and "check(patchify)" in text

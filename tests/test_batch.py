@@ -309,6 +309,26 @@ def test_class_is_compared_and_a_fault_of_that_costs_nothing(tmp_path, out):
     assert "too deep" in (other / "grader.log").read_text()
 
 
+def test_what_was_not_assigned_is_not_in_the_totals(tmp_path, out):
+    """Where most of the class got the course's answer; whoever names an exercise has it graded."""
+    own = {"patchify": "passed", "unpatchify": "failed"}
+    folder = hand_in(tmp_path / "in", anna=own, bob=own, cleo=own)
+
+    def with_given(submission):
+        found = extract(submission)
+        found.given |= {"PatchEmbed"} | ({"patchify"} if submission.student == "anna" else set())
+        return found
+
+    parts = made_parts(extract=with_given, compare=lambda answers: {})
+    ids = [each.id for each in grade_class(folder, out, parts=parts).exercises]
+    assert "patchify" in ids and "tokens_at_224" in ids and "PatchEmbed" not in ids
+    again = grade_class(folder, out, parts=parts)  # reads no notebook
+    assert [each.id for each in again.exercises] == ids
+    words = ["PatchEmbed"]
+    named = grade_class(folder, out / "named", parts=parts, exercises=words).exercises
+    assert [each.id for each in named] == words
+
+
 def test_equal_files_of_two_students_are_flagged(tmp_path, out):
     """Where an answer in them is somebody's own: stubs and the references are alike anyway."""
     own = {"patchify": "passed", "unpatchify": "failed"}
@@ -317,7 +337,7 @@ def test_equal_files_of_two_students_are_flagged(tmp_path, out):
     def with_runs(submission):
         found = extract(submission)
         for id, answer in found.answers.items():
-            found.answers[id] = replace(answer, runs=(1, 2))
+            found.answers[id] = replace(answer, runs=(1, 2), notebook=f"{submission.student}.txt")
         return found
 
     parts = made_parts(extract=with_runs, compare=lambda answers: {})

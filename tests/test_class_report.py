@@ -52,17 +52,33 @@ def report(grades, flags=None, exercises=TWO, problems=()):
 
 
 def test_numbers_of_the_head_are_those_of_the_class():
-    """7.5, 7.5 and 6 of 10 points are final: mean 7, median 7.5; one is open, which is no 0."""
-    _, page = report(a_class())
-    numbers = "4 submissions 6 mean of 6 core, 3 final 7 mean of all 10 points, 3 final 7.5 median"
-    assert f"{numbers}, 3 final 1 with open points 1 need a person" in page
+    """Of all who handed in, with the points that are known: 7.5, 7.5, 6 and 6; Eve has nothing."""
+    nothing = [exercise_grade(each.id, "not_gradable") for each in TWO]
+    _, page = report([*a_class(), submission_grade("Eve", nothing)])
+    of = "of 4 who handed in"
+    numbers = f"5 submissions 6 mean core points (6) {of} 6.75 mean points (10) {of} 6.75 median"
+    assert f"{numbers} {of} 2 with open points 2 need a person" in page
+    assert "points that are known so far; 2 of 5 are not final" in page
+    _, page = report(a_class()[2:])
+    assert "6.75 mean points (10) 6.75 median 0 with open" in page
+
+
+def test_rows_can_be_ordered_and_chosen_without_a_script():
+    """By style alone: every row knows its place by name and by points, and what it has."""
+    source, _ = report(a_class())
+    places = re.findall(r'class="([^"]*)" style="--name:(\d);--points:(\d)"', source)
+    assert ("has-open has-look", "1", "0") in places  # Bob
+    assert re.findall(r"--name:(\d);--points:(\d)", source)[-1] == ("2", "1")  # Cleo
+    ids = re.findall(r'<input type="\w+"(?: name="order")? id="([\w-]+)"', source)
+    assert ids == ["by-need", "by-name", "by-points", "only-open", "only-look"]
+    assert all(f"#{id}:checked" in source for id in ids[1:])
 
 
 def test_distribution_counts_everybody():
     """The figures beside the bars add up to the class, whatever the number of points."""
     _, page = report(a_class())
     part = page[page.index("Points Median") :]
-    assert "Median 7.5, of the 3 whose points are final." in part
+    assert "Median 6.75. Pale: not final." in part
     assert "6–7 2 students 2 7–8 2 students 2 8–9 0 students" in part
     for exercises in (TWO[:1], in_notebook("01_patches"), EXERCISES):
         names = [exercise.id for exercise in exercises]
@@ -173,7 +189,7 @@ def test_what_was_left_out_matters_where_the_answer_failed():
 def test_what_belongs_to_nobody_is_told():
     """Files in the folder that bear no name."""
     _, page = report(a_class(), problems=[Flag("other_file", "x.bin is no notebook")])
-    assert "in the folder, of nobody known x.bin is no notebook" in page
+    assert "of nobody known or out of date x.bin is no notebook" in page
 
 
 def test_everybody_has_a_row_with_a_link_to_the_page():

@@ -5,14 +5,18 @@ import json
 import re
 import subprocess
 import sys
+import types
 
+import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from sound_notebook import build
 
 from vitedu.__main__ import build_parser, main
-from vitedu.commands.students import JSON_HELP
+from vitedu.commands.students import JSON_HELP, SHELLS
 from vitedu.course import results, tour
+from vitedu.course.notebooks import exercise_cells
+from vitedu.course.workspace import lay_notebooks
 from vitedu.exercises import EXERCISES, find, in_file, in_notebook
 
 COMMANDS = next(
@@ -43,7 +47,7 @@ def test_every_command_answers_help(command, capsys):
     assert re.search(r"^[A-Z][^.]+\.$", text, re.M)
 
 
-@pytest.mark.parametrize("words", ["", "frobnicate", "hint", "list --frob"])
+@pytest.mark.parametrize("words", ["frobnicate", "hint", "list --frob"])
 def test_wrong_words_are_wrong_use(words, capsys):
     """argparse's own errors have status 2."""
     with pytest.raises(SystemExit) as stop:
@@ -52,12 +56,23 @@ def test_wrong_words_are_wrong_use(words, capsys):
     assert "usage: vitedu" in capsys.readouterr().err
 
 
+def test_no_command_lists_all_in_four_groups(capsys):
+    """Each group with an example that can be typed, each command with a line."""
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    examples = re.findall(r"^(\w+), such as: vitedu (.+)$", text, re.M)
+    assert [group for group, _ in examples] == ["learn", "teach", "train", "maintain"]
+    assert all(build_parser().parse_args(words.split()).run for _, words in examples)
+    assert set(re.findall(r"^  (\w+) ", text, re.M)) == set(COMMANDS)
+
+
 NO_NOTEBOOK, NOWHERE, NEAR = "there are 01_patches", "there is no nowhere", "did you mean patchify"
 MISTAKES = {"hint pachify": NEAR, "solution pachify": NEAR, "check nowhere.ipynb": NOWHERE}
 MISTAKES |= dict.fromkeys(("list 10_nothing", "progress 10_nothing"), NO_NOTEBOOK)
 MISTAKES |= dict.fromkeys(
     ("solve nowhere", "lint nowhere", "tour nowhere", "site nowhere"), NOWHERE
 )
+MISTAKES |= {"hint 1.1-1.2": "names 2 exercises", "race nowhere": "nowhere: No such file"}
 
 
 @pytest.mark.parametrize(("words", "said"), MISTAKES.items(), ids=MISTAKES)
@@ -68,6 +83,31 @@ def test_mistakes_of_the_caller_are_one_line(words, said, capsys):
     assert captured.out == ""
     assert captured.err.startswith("vitedu: ") and captured.err.count("\n") == 1
     assert said in captured.err
+
+
+def test_an_error_of_a_students_file_is_one_line(tmp_path, monkeypatch, capsys):
+    """With the file and its line; the variable that it names shows the rest."""
+    path = tmp_path / "my_vit.py"
+    path.write_text("def f():\n    raise TypeError('no\\nsuch thing')\nf()\n")
+    assert main(["race", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("vitedu: TypeError: no such thing (") and error.count("\n") == 1
+    assert "my_vit.py" in error and "line 2)" in error
+    monkeypatch.setenv("VITEDU_TRACEBACK", "1")
+    with pytest.raises(TypeError):
+        main(["race", str(path)])
+
+
+def test_completion_is_the_librarys_or_says_what_is_missing(monkeypatch, capsys):
+    """Every shell has the library's lines below the place where they go."""
+    shellcode = types.SimpleNamespace(shellcode=lambda names, shell: f"{shell} {names}")
+    for shell in SHELLS:
+        monkeypatch.setitem(sys.modules, "argcomplete", shellcode)
+        assert main(["completion", shell]) == 0
+        assert capsys.readouterr().out == f"# {SHELLS[shell]}\n{shell} ['vitedu']\n"
+        monkeypatch.setitem(sys.modules, "argcomplete", None)
+        assert main(["completion", shell]) == 2
+        assert "pip install argcomplete" in capsys.readouterr().err
 
 
 def test_list_shows_the_syllabus(capsys):
@@ -85,7 +125,7 @@ def test_list_shows_the_syllabus(capsys):
 def test_hint_goes_on_where_the_last_one_stopped(capsys):
     """Three hints, then the third again; each is counted in the store."""
     for number in (1, 2, 3, 3):
-        assert main(["hint", "patchify"]) == 0
+        assert main(["hint", "patchify" if number == 1 else "1.1"]) == 0
         text = find("patchify").hints[number - 1]
         assert f"hint {number} of 3: {text}\n" in capsys.readouterr().out
     assert results.load()["patchify"]["hints_used"] == 3
@@ -96,7 +136,7 @@ def test_solution_and_progress_print_the_reference_and_the_table(capsys):
     assert main(["solution", "softmax"]) == 0
     assert capsys.readouterr().out.startswith("def softmax(x: torch.Tensor, dim: int = -1)")
     results.record({"exercise": "softmax", "status": "passed", "points": 4, "max_points": 4})
-    assert main(["progress", "02_attention"]) == 0
+    assert main(["progress", "02"]) == 0
     assert capsys.readouterr().out == results.table_text("02_attention") + "\n"
 
 
@@ -281,6 +321,25 @@ def test_check_judges_a_notebook_and_touches_nothing(tmp_path, store, capsys):
     assert not store.exists()
 
 
+def test_check_judges_the_files_of_a_folder(monkeypatch, tmp_path, capsys):
+    """Those in which something was written; the others are named."""
+    lay_notebooks(tmp_path)
+    path = tmp_path / "01_patches.ipynb"
+    notebook = nbformat.read(path, 4)
+    index = next(i for i, id in exercise_cells(notebook) if id == "tokens_at_224")
+    notebook.cells[index].source = "tokens_at_224 = 197"
+    nbformat.write(notebook, path)
+    (tmp_path / "my_vit.py").write_text(MY_VIT)
+    seen, judged = [], tour.CheckedFile("a table", [{"status": "passed"}], None)
+    monkeypatch.setattr(tour, "check_file", lambda path, **_: seen.append(path.name) or judged)
+    assert main(["check", str(tmp_path)]) == 0
+    assert seen == ["01_patches.ipynb", "my_vit.py"]
+    out = capsys.readouterr().out
+    assert "written yet: 02_attention.ipynb" in out and f"\n{path}\na table\n" in out
+    assert main(["check", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == 2 * judged.rows
+
+
 @pytest.mark.slow
 def test_check_stops_an_answer_that_never_ends(tmp_path, capsys):
     """The cell is interrupted, the rest is judged; its imports may take some seconds, too."""
@@ -315,7 +374,6 @@ def test_tour_stores_runs_and_says_which_notebook_failed(tmp_path, capsys):
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(notebook))
     assert main(["tour", str(good), "--out", str(good / "out")]) == 0
-    assert (good / "figures.png").is_file()
     out = capsys.readouterr().out
     assert re.search(r"^01_patches +3 +\d+\.\d  1 of 1 exercises passed$", out, re.M)
     assert main(["tour", str(bad), "--out", str(bad / "out")]) == 1

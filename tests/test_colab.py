@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from datetime import datetime
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -46,13 +47,16 @@ class Shell:
         self.asked = []
 
     def run_line_magic(self, name, line, **_):
-        """Note one magic."""
+        """Note one magic; what it installs from a release that exists is there from then on."""
         self.asked.append((name, line.format(**self.names)))
+        if self.released in line.format(**self.names):
+            self.names["is_missing"] = lambda: False
 
 
-def run(source):
+def run(source, released="releases/"):
     """Run a cell as IPython would, in a fresh namespace; give the magics that it asked for."""
     shell = Shell()
+    shell.released = released
     shell.names = {"get_ipython": lambda: shell}
     exec(TransformerManager().transform_cell(source), shell.names)
     return shell.asked
@@ -68,8 +72,31 @@ def without_the_package(monkeypatch, folder):
 def words_of(repository="ada/vitedu"):
     """Give the words of the cell's pip command."""
     source = colab.cell_sources("01_patches", repository)["install"]
-    (command,) = re.findall(r"(?m)^ *%pip (.+)$", source)
-    return command.replace("{PACKAGE}", colab.pip_argument(repository)).split()
+    command = re.findall(r"(?m)^ *%pip (.+)$", source)[0]
+    return command.replace("{wheel}", release_of(repository)).split()
+
+
+def release_of(repository):
+    """Give the address of the wheel of this version."""
+    return f"https://github.com/{repository}/releases/download/{colab.TAG}/{colab.WHEEL}"
+
+
+def opened_from(monkeypatch, reply):
+    """Let there be Colab's module, which answers one question."""
+
+    def blocking_request(name, **_):
+        assert name == "get_ipynb"
+        return reply
+
+    message = SimpleNamespace(blocking_request=blocking_request)
+    monkeypatch.setitem(sys.modules, "google", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace(_message=message))
+
+
+def provenance(*files):
+    """Give what Colab answers of a notebook that came from these files."""
+    rows = [{"file_id": file, "timestamp": 1} for file in files]
+    return {"ipynb": {"metadata": {"colab": {"provenance": rows}}}}
 
 
 @pytest.mark.parametrize("repository", [colab.PLACEHOLDER, "ada/vitedu"])
@@ -80,7 +107,7 @@ def test_cell_does_nothing_where_the_package_is(repository, capsys):
 
 
 def test_cell_installs_where_the_package_is_missing(monkeypatch, tmp_path):
-    """One pip command, for the wheel of this version's release, which needs no git.
+    """One pip command for the wheel of this version's release, which needs no git.
 
     Beside a clone, or a results folder in Drive, Python finds a namespace that holds nothing.
     """
@@ -90,8 +117,37 @@ def test_cell_installs_where_the_package_is_missing(monkeypatch, tmp_path):
             without_the_package(patch, folder)
             ((name, line),) = run(colab.cell_sources("01_patches", "ada/vitedu")["install"])
         assert name == "pip" and line.split() == words_of()
-        release = f"https://github.com/ada/vitedu/releases/download/v{__version__}/"
-        assert f"{release}vitedu-{__version__}-py3-none-any.whl" in line and "git+" not in line
+        assert release_of("ada/vitedu") in line and "git+" not in line
+
+
+ON_GITHUB = (
+    "https://github.com/eve/cours-de-vit/blob/fall/2026/notebooks/more/01_patches_more.ipynb"
+)
+
+
+@pytest.mark.parametrize("repository", [colab.PLACEHOLDER, "ada/vitedu"])
+def test_cell_asks_colab_where_the_notebook_is_from(repository, monkeypatch, tmp_path):
+    """The release of that address; where it has none, the repository at the branch opened."""
+    without_the_package(monkeypatch, tmp_path)
+    opened_from(monkeypatch, provenance("https://drive.google.com/1x", ON_GITHUB))
+    source = colab.cell_sources("01_patches", repository)["install"]
+    ((_, line),) = run(source)
+    assert line.split() == words_of("eve/cours-de-vit")
+    (_, first), (_, second) = run(source, released="nothing is")
+    assert first == line
+    assert second.split()[3] == "git+https://github.com/eve/cours-de-vit@fall/2026"
+
+
+REPLIES = [None, {}, provenance(), provenance("https://drive.google.com/1x"), {"ipynb": 7}]
+
+
+@pytest.mark.parametrize("reply", REPLIES, ids=str)
+def test_cell_goes_by_its_own_address_where_colab_says_nothing(reply, monkeypatch, tmp_path):
+    """A copy in Drive has lost its origin."""
+    without_the_package(monkeypatch, tmp_path)
+    opened_from(monkeypatch, reply)
+    ((_, line),) = run(colab.cell_sources("01_patches", "ada/vitedu")["install"])
+    assert line.split() == words_of()
 
 
 def test_cell_with_the_placeholder_says_what_to_write(monkeypatch, tmp_path):
@@ -100,7 +156,7 @@ def test_cell_with_the_placeholder_says_what_to_write(monkeypatch, tmp_path):
     source = colab.cell_sources("01_patches", colab.PLACEHOLDER)["install"]
     with pytest.raises(RuntimeError, match="in place of OWNER_NOT_SET/vitedu"):
         run(source)
-    mended = source.replace("github.com/OWNER_NOT_SET/vitedu", "github.com/ada/vitedu")
+    mended = source.replace('where, ref = "OWNER_NOT_SET/vitedu"', 'where, ref = "ada/vitedu"')
     ((_, line),) = run(mended)
     assert line.split() == words_of()
 
@@ -112,7 +168,7 @@ def test_command_upgrades_nothing():
     """No dependency is followed, no upgrade asked for, no version named: what is there stays."""
     words = words_of()
     assert words[:3] == ["install", "--quiet", "--no-deps"]
-    assert words[3] == colab.pip_argument("ada/vitedu")
+    assert words[3] == release_of("ada/vitedu")
     assert all(re.fullmatch("[a-z]+", word) for word in words[4:]), words
 
 
@@ -230,7 +286,7 @@ def texts(root):
     return {path: path.read_text(encoding="utf-8") for path in files}
 
 
-def test_slug_rewrites_every_address_and_nothing_else(copy):
+def test_slug_rewrites_every_address_and_nothing_else(copy, monkeypatch):
     """Notebooks, README and the constant; the other cells stay as they are, to the byte."""
     before = texts(copy)
     changed = colab.set_repository(copy, "ada-b/vit.edu")
@@ -248,7 +304,9 @@ def test_slug_rewrites_every_address_and_nothing_else(copy):
     assert f'PLACEHOLDER = "{colab.PLACEHOLDER}"' in module
     assert "github/ada-b/vit.edu/blob" in (copy / "README.md").read_text(encoding="utf-8")
     assert colab.set_repository(copy, "ada-b/vit.edu") == []
-    colab.set_repository(copy, colab.REPOSITORY)
+    former = colab.REPOSITORY
+    monkeypatch.setattr(colab, "REPOSITORY", "ada-b/vit.edu")  # as the module says it now
+    colab.set_repository(copy, former)
     assert texts(copy) == before
 
 
@@ -347,7 +405,7 @@ def test_notebook_runs_alone_with_the_versions_of_colab(path, wheel, tmp_path):
     before = set(pip("freeze"))
     notebook = read(path)
     install = next(cell for cell in notebook.cells if cell.get("id") == "install")
-    install.source = re.sub(r'(?m)^PACKAGE = "[^"]+"', f'PACKAGE = "{wheel}"', install.source)
+    install.source = re.sub(r'wheel = f"[^"]+"', f'wheel = "{wheel}"', install.source)
     notebook.cells.append(new_code_cell(PEAK, id="peak"))
     (tmp_path / "empty").mkdir()
     environment = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}

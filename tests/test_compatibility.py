@@ -180,7 +180,7 @@ def test_what_a_person_decided_counts_again(tmp_path):
     shutil.copytree(SECOND / "grades", tmp_path, dirs_exist_ok=True)
     with Store(tmp_path) as store:
         grades = list(store.load_all(["ada", "ben"]))
-        rows = {"by": OVERRIDES, "comment": "reason", "only_open": False}
+        rows = {"by": OVERRIDES, "only_open": False, "warn": print}
         decisions = store.load_json(FILE), read_points(tmp_path / OVERRIDES, grades, **rows)
     ada, ben = (apply(grade, *decisions).exercises for grade in grades)
     assert [each.points for each in (*ada, *ben)] == [4, 4, 1.5, 2]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from made_class import exercise_grade, submission_grade
 
-from vitedu.grading.pages.decisions import apply, read_points
+from vitedu.grading.pages.decisions import apply, bind_rows, read_points
 from vitedu.grading.pages.exports import open_csv
 from vitedu.grading.pages.feedback import feedback_page
 
@@ -19,7 +19,7 @@ def grade(student="Anna"):
 
 def read(path, grades, by="me"):
     """Read a filled-in open.csv."""
-    return read_points(path, grades, by, comment="comment", only_open=True)
+    return read_points(path, grades, by, only_open=True, warn=print)
 
 
 def filled(tmp_path, points, comment="seen", grades=None, separator=","):
@@ -71,11 +71,11 @@ def test_impossible_points_are_refused(tmp_path, points, words):
         read(filled(tmp_path, points), [grade()], "me")
 
 
-def test_a_row_must_name_what_is_open(tmp_path):
-    """Nobody of that name, or an exercise that was graded."""
+def test_a_row_must_name_what_is_open(tmp_path, capsys):
+    """Of an exercise that was graded it is refused; of nobody in the class there is a warning."""
     path = filled(tmp_path, "1")
-    with pytest.raises(ValueError, match="no student 'Anna'"):
-        read(path, [grade("Bob")], "me")
+    assert read(path, [grade("Bob")], "me") == {}
+    assert capsys.readouterr().out == "open.csv, line 2: no student 'Anna' is graded\n"
     graded = submission_grade("Anna", [exercise_grade(), exercise_grade("unpatchify")])
     with pytest.raises(ValueError, match="not open"):
         read(path, [graded], "me")
@@ -93,7 +93,7 @@ def overridden(tmp_path, *rows, grades=None):
     path = tmp_path / "overrides.csv"
     path.write_text("\n".join(["student,exercise,points,reason", *rows]), encoding="utf-8")
     known = grades or [grade()]
-    decisions = read_points(path, known, "overrides.csv", comment="reason", only_open=False)
+    decisions = read_points(path, known, "overrides.csv", only_open=False, warn=print)
     return [apply(each, decisions) for each in known]
 
 
@@ -115,7 +115,6 @@ def test_an_override_counts_whatever_the_machine_says(tmp_path):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("Zoe,1.1,3,x", "line 2: no student 'Zoe'"),
         ("Anna,9.9,3,x", "line 2: there is no exercise"),
         ("Anna,softmax,3,x", "line 2: 'softmax' of Anna is not graded"),
         ("Anna,1.1,7,x", "line 2: points must be a number from 0 to 6"),
@@ -125,6 +124,29 @@ def test_an_override_that_makes_no_sense_is_refused(row, words, tmp_path):
     """With its line, before any table is written."""
     with pytest.raises(ValueError, match=words):
         overridden(tmp_path, row)
+
+
+def test_an_override_may_be_a_comment_alone(tmp_path, capsys):
+    """The points stay the machine's; a row of somebody else is a warning and stops nothing."""
+    (now,) = overridden(tmp_path, "Zoe,1.1,3,x", "Anna,1.1,,see me")
+    assert now.exercises[0].points == 6 and not now.exercises[0].decided_by
+    assert "Your instructor says: see me" in feedback_page(now)
+    assert capsys.readouterr().out == "overrides.csv, line 2: no student 'Zoe' is graded\n"
+
+
+def test_a_row_ends_with_the_files_for_which_it_was_written():
+    """After a new hand-in it counts no more, until its words change."""
+
+    def rows(reason):
+        return {"Anna": {"patchify": {"points": 3.0, "comment": reason, "by": "overrides.csv"}}}
+
+    bound, stale = bind_rows(rows("oral"), {}, {"Anna": "first"})
+    assert stale == [] and bind_rows(rows("oral"), bound, {"Anna": "first"}) == (bound, [])
+    old = rows("oral")
+    later, stale = bind_rows(old, bound, {"Anna": "second"})
+    assert old == {"Anna": {}} and "Anna has handed in anew since the row of patchify" in stale[0]
+    assert bind_rows(rows("oral"), later, {"Anna": "second"})[1] == stale
+    assert bind_rows(rows("oral, again"), later, {"Anna": "second"})[1] == []
 
 
 def test_an_override_is_of_the_student_whose_cell_it_is(tmp_path):

@@ -65,7 +65,7 @@ def test_diagnose_finds_nothing_to_mend_on_a_healthy_machine(monkeypatch):
     assert [f for f in findings if f.state == "mend"] == []
     subjects = {finding.subject for finding in findings}
     wanted = {"python", "kernel", "cores", "device", "profile", "CIFAR-10", "memory", "results"}
-    wanted |= {"grading", "threads", "torch build"}
+    wanted |= {"grading", "threads", "torch build", "vitedu"}
     assert subjects == wanted | set(doctor.IMPORTS) | set(doctor.OTHER_PACKAGES)
     assert doctor.text(findings).endswith("everything is in place")
 
@@ -260,6 +260,10 @@ def test_torch_build_fits_the_machine(monkeypatch, device, cuda, driver, state, 
     found = doctor.build(device, cuda)
     assert (found.state, found.text) == (state, text)
     assert ("make clean && make setup" in found.remedy) == (state == "note")
+    monkeypatch.setattr(doctor, "is_clone", lambda: False)  # a wheel has no Makefile
+    found = doctor.build(device, cuda)
+    assert ("download.pytorch.org" in found.remedy) == (state == "note")
+    assert "make" not in found.remedy
 
 
 def test_machine_is_silent_about_the_device_where_torch_is_broken():

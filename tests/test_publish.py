@@ -4,6 +4,9 @@ import csv
 import io
 import json
 import os
+import re
+import zipfile
+from types import SimpleNamespace
 
 import pytest
 from made_class import extract, hand_in, made_parts
@@ -46,10 +49,10 @@ def test_everything_is_written_and_told(folder, out, capsys):
     }
     for name in map(safe_name, CLASS):
         expected |= {f"submissions/{name}.json", f"feedback/{name}.html"}
-    assert set(files(out)) == expected | {"report.html"}
+    assert set(files(out)) == expected | {"report.html", "examples.html", "feedback.zip"}
     output = capsys.readouterr().out
     assert output.startswith("2 submissions: 2 graded now, 0 before. Isolation: full.")
-    assert "Mean 6 of 6 core points, 7.5 of all 10 (1 of 2 are final)." in output
+    assert "Mean 6 of 6 core points, 6.75 of all 10, median 6.75 (1 of 2 are final)." in output
     assert "stored in this folder of grades and nowhere else" in output
     assert "4 points of 1 submission are open" in output and f"{out / 'open.csv'}" in output
 
@@ -65,11 +68,65 @@ def test_files_for_platforms_are_written_when_asked_for(folder, out, capsys):
     assert rows[0][-1] == "Hw (7)" and [row[-1] for row in rows[2:]] == ["7.5", ""]
 
 
+def test_pages_without_names_stand_in_a_folder_of_their_own(folder, out):
+    """Numbers in the place of names, in every page; who is who stands outside."""
+    main_grade(folder, out, formats=("anonymous",), parts=made_parts(), **CHOICES)
+    pages = {path.name: path.read_text("utf-8") for path in (out / "anonymous").iterdir()}
+    assert len(pages) == 3 and "report.html" in pages
+    assert all(not re.search("anna|bob", name + text) for name, text in pages.items())
+    assert "student 001" in pages["report.html"] and "student 002" in pages["report.html"]
+    rows = csv.DictReader(io.StringIO((out / "anonymous.csv").read_text("utf-8-sig")))
+    assert sorted(row["student"] for row in rows) == ["anna", "bob"]
+
+
+def test_examples_of_mistakes_have_neither_names_nor_comments(tmp_path, out):
+    """The shortest two; an answer with a name in it is left out, and so is what is no Python."""
+    codes = {"ada": "x = 1  # ada", "ben": "x = 'cy'", "cy": "x = (2,", "dan": "x = 22"}
+    codes["eve"] = "x = 333"
+    students = {
+        name: {"patchify": f"failed {json.dumps({'code': code})}"} for name, code in codes.items()
+    }
+    main_grade(hand_in(tmp_path / "in", **students), out, parts=made_parts(), **CHOICES)
+    page = (out / "examples.html").read_text("utf-8")
+    assert re.findall(r"<pre class=\"code\">(.*)</pre>", page) == ["x = 1", "x = 22"]
+    assert "5 students" in page and "got: 7/9 values differ" in page
+    assert not re.search(r"\b(ada|ben|cy|dan|eve)\b", page)
+
+
+def test_pages_come_as_one_file_that_a_platform_takes(tmp_path, out):
+    """In the folders of Moodle's download, under the names of Canvas's, else the student's."""
+    names = {
+        "Zoe Ott": {"name": "Zoe Ott", "moodle_id": "12 13"},
+        "ottzoe": {"canvas_id": "7"},
+        "anna": {},
+    }
+    (tmp_path / "in").mkdir()
+    canvas = tmp_path / "in" / "ottzoe_LATE_7_88_01_patches.ipynb"
+    for name in (canvas, tmp_path / "in" / "x"):
+        name.write_text("patchify: passed")
+
+    def find(folder, student_from):
+        files = {"ottzoe": canvas}
+        own = [Submission(s, (files.get(s, folder / "x"),), ids) for s, ids in names.items()]
+        return SimpleNamespace(submissions=own, problems=[])
+
+    main_grade(tmp_path / "in", out, parts=made_parts(find=find), **CHOICES)
+    with zipfile.ZipFile(out / "feedback.zip") as archive:
+        assert archive.namelist() == [
+            "Zoe Ott_12_assignsubmission_file_/feedback.html",
+            "Zoe Ott_13_assignsubmission_file_/feedback.html",
+            f"{safe_name('anna')}.html",
+            "ottzoe_LATE_7_88_feedback.html",
+        ]
+        assert b"Feedback" in archive.read("ottzoe_LATE_7_88_feedback.html")
+
+
 def test_the_same_command_again_touches_no_file(folder, out, capsys):
     """Neither grades nor tables nor pages."""
-    main_grade(folder, out, formats=("canvas", "gradescope"), parts=made_parts(), **CHOICES)
+    options = {"formats": ("canvas", "gradescope", "anonymous"), **CHOICES}
+    main_grade(folder, out, parts=made_parts(), **options)
     before = files(out)
-    main_grade(folder, out, formats=("canvas", "gradescope"), parts=made_parts(), **CHOICES)
+    main_grade(folder, out, parts=made_parts(), **options)
     assert files(out) == before
     assert "2 submissions: 0 graded now, 2 before." in capsys.readouterr().out
 

@@ -19,7 +19,7 @@ from PIL import Image
 import vitedu
 from vitedu.__main__ import build_parser
 from vitedu.course.notebooks import find_notebooks
-from vitedu.exercises import EXERCISES, MINUTES, describe_minutes
+from vitedu.exercises import EXERCISES, MINUTES, QUICK, describe_minutes
 from vitedu.pretrained.reading import shipped_models
 
 ROOT = Path(__file__).parents[1]
@@ -69,7 +69,8 @@ def is_known(command):
             and set(extras) <= set(PROJECT["optional-dependencies"])
             and set(marks) <= set(MARKS)
         )
-    return program == "gh"  # GitHub's own, on every machine of theirs
+    # gh is GitHub's own, on every machine of theirs
+    return program == "gh" or (ROOT / program).is_file()
 
 
 def test_the_version_and_the_licence_are_the_same_everywhere():
@@ -158,7 +159,11 @@ def test_pages_name_commands_and_files_that_exist(path):
 
 def section(name):
     """List the cells of each row, below its head, of the table in a section of the README."""
-    text = README.read_text("utf-8").split(f"\n## {name}\n")[1].split("\n## ")[0]
+    return table(README.read_text("utf-8").split(f"\n## {name}\n")[1].split("\n## ")[0])
+
+
+def table(text):
+    """List the cells of each row of a table, below its head."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
@@ -169,6 +174,8 @@ def test_readme_has_the_notebooks_with_their_points():
         [re.search(r"/(\w+)\.ipynb", row[0])[1], int(row[3]), int(row[4])]
         for row in section("Notebooks")
     ]
+    hours = sum(MINUTES.values()) / 60
+    assert f"take {QUICK * hours:.0f} to {hours:.0f} hours" in README.read_text("utf-8")
     times = [row[2] for row in section("Notebooks")]
     assert all(
         words.startswith(describe_minutes(name).removesuffix(" minutes").replace(" to ", "–"))
@@ -179,8 +186,9 @@ def test_readme_has_the_notebooks_with_their_points():
         count[exercise.notebook] += 1
         points[exercise.notebook] += exercise.points
     assert rows == [[name, count[name], points[name]] for name in count]
-    (peers,) = [row for row in section("Beside other courses") if row[0] == "checked exercises"]
-    assert peers[1] == str(len(EXERCISES)) and len(section("Beside other courses")) == 10
+    rows = table((GITHUB / "PEERS.md").read_text("utf-8"))
+    (peers,) = [row for row in rows if row[0] == "checked exercises"]
+    assert peers[1] == str(len(EXERCISES)) and len(rows) == 10
 
 
 def test_readme_quotes_what_was_measured():

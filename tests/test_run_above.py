@@ -36,6 +36,13 @@ def shell(monkeypatch, tmp_path):
     return shell
 
 
+def ran(source="", **errors):
+    """Give what IPython says of a cell that ran."""
+    info = SimpleNamespace(raw_cell=source)
+    known = {"info": info, "error_in_exec": None, "error_before_exec": None}
+    return SimpleNamespace(**known | errors)
+
+
 @pytest.mark.parametrize("name", ABOVE + ELSEWHERE)
 def test_a_name_is_looked_for_in_the_cells_above(shell, name):
     """Not in this cell, nor below, nor inside a function, nor in one that is no Python."""
@@ -70,9 +77,23 @@ def test_colab_gets_a_condition_and_its_own_menu(shell, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace())
     errors = [NameError("by hand"), UnboundLocalError(name="x"), KeyError("x"), None]
     for error in [NameError(name="image"), *errors]:
-        run_above._print_advice(SimpleNamespace(error_in_exec=error))
+        run_above._print_advice(ran(error_in_exec=error))
     said = capsys.readouterr().out
     assert said == "If a cell above defines image, run all above (Runtime > Run before).\n"
+
+
+def test_a_check_says_that_the_answer_is_no_python(capsys):
+    """Until its cell is; the check itself sees what had the name before."""
+    answer, check = "def patchify(images:\n    return 1", "report = check(patchify)"
+    with pytest.raises(SyntaxError) as error:
+        compile(answer, "cell", "exec")
+    for source, before in ((check, None), (answer, error.value), (check, None), ("x", None)):
+        run_above._print_advice(ran(source, error_before_exec=before))
+    said = f"Your cell of patchify is no Python (SyntaxError in line 1: {error.value.msg}), "
+    assert capsys.readouterr().out == f"{said}so it was not checked.\n"
+    run_above._print_advice(ran("def patchify(images): pass"))
+    run_above._print_advice(ran(check))
+    assert capsys.readouterr().out == ""
 
 
 def test_outside_of_a_notebook_nothing_is_watched(shell):

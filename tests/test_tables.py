@@ -107,7 +107,7 @@ def test_pages_of_those_who_left_are_removed(folder, out):
 
 
 def test_the_median_is_drawn_where_it_is_written():
-    """Both are of those whose points are final."""
+    """Both are of those of whom something could be graded."""
     grades = [submission_grade(name, [exercise_grade()]) for name in ("Anna", "Bob")]
     grades += [
         submission_grade(f"s{i}", [exercise_grade(state="not_gradable", reason="crashed")])
@@ -115,8 +115,8 @@ def test_the_median_is_drawn_where_it_is_written():
     ]
     summary = summarise(grades, [find("patchify")])
     source = report_page(summary)
-    assert "<b>6</b><span>median, 2 final" in source
-    assert "Median 6, of the 2 whose points are final" in source
+    assert "<b>6</b><span>median of 2 who handed in" in source
+    assert "Median 6 of 2 who handed in." in source
 
 
 # --- cells ----------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def shipped(tmp_path, monkeypatch):
     """Give copies of three notebooks and a page, which stand for what is installed."""
     folder = tmp_path / "shipped"
     (folder / "more").mkdir(parents=True)
-    for name in ("02_attention.ipynb", "03_encoder.ipynb", MORE, "words.md"):
+    for name in ("02_attention.ipynb", "03_encoder.ipynb", MORE, *workspace.PAGES):
         (folder / name).write_bytes((ROOT / "notebooks" / name).read_bytes())
     monkeypatch.setattr(workspace, "find_sources", lambda: find_notebooks(folder))
     return folder
@@ -189,7 +189,10 @@ def test_a_damaged_record_costs_nothing(shipped, tmp_path):
 def test_jupyterlab_opens_on_the_newest_first_notebook(shipped, tmp_path, monkeypatch, capsys):
     """In the student's folder, with words of his own; without JupyterLab a line says what to do."""
     monkeypatch.setattr(workspace, "EXERCISES", [find("softmax")])
-    ran = []
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "own")
+    ran, opened, servers = [], [], []
+    monkeypatch.setattr("jupyter_server.serverapp.list_running_servers", lambda: servers)
+    monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr("runpy.run_module", lambda name, **o: ran.append((name, sys.argv, Path())))
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.chdir(tmp_path)
@@ -199,7 +202,15 @@ def test_jupyterlab_opens_on_the_newest_first_notebook(shipped, tmp_path, monkey
     as_root = ["--allow-root"] * (getattr(os, "geteuid", os.getpid)() == 0)
     assert words[1:] == [*as_root, "--no-browser", "--port", "1", "02_attention.ipynb"]
     assert Path.cwd() == tmp_path / "mine"
+    config = Path(os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)[-1])
+    assert "announcements" in (config / "labconfig" / "page_config.json").read_text()
     monkeypatch.chdir(tmp_path)
+    servers += [{"root_dir": str(tmp_path), "url": "http://other/", "token": "t"}]
+    servers += [{"root_dir": str(tmp_path / "mine"), "url": "http://here/", "token": "abc"}]
+    capsys.readouterr()
+    assert main(["lab", "mine"]) == 0 and len(ran) == 1
+    assert opened == ["http://here/lab/tree/02_attention.ipynb?token=abc"]
+    assert f"is running there already: {opened[0]}" in capsys.readouterr().out
     monkeypatch.setattr("vitedu.commands.students.find_spec", lambda name: None)
     assert main(["start", "mine"]) == 2
     assert "there is no JupyterLab; pip install" in capsys.readouterr().err
@@ -219,6 +230,20 @@ def test_my_vit_comes_along(shipped, passed, tmp_path, monkeypatch, capsys):
     start(tmp_path / "other")
     assert (tmp_path / "other" / "my_vit.py").read_text() == "edited"
     assert "a copy of" in capsys.readouterr().out
+
+
+def test_pages_are_renewed_where_nobody_changed_them(shipped, tmp_path):
+    """Those for one assistant each, which earlier versions laid, go unless they were changed."""
+    start(mine := tmp_path / "mine")
+    (mine / "CLAUDE.md").write_text("@AGENTS.md\n")
+    (mine / "GEMINI.md").write_text("mine")
+    (mine / "words.md").write_text("my words")
+    for name in workspace.PAGES:
+        (shipped / name).write_text("newer")
+    start(mine)
+    assert (mine / "AGENTS.md").read_text() == "newer"
+    assert (mine / "words.md").read_text() == "my words"
+    assert not (mine / "CLAUDE.md").exists() and (mine / "GEMINI.md").read_text() == "mine"
 
 
 def test_without_a_part_that_passed_no_references_are_written(shipped, tmp_path):
@@ -248,4 +273,18 @@ def test_the_wheel_carries_the_notebooks(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"{len(FILES)} notebooks laid" in done.stdout
-    assert {*FILES, "words.md"} <= contents(tmp_path / "my-notebooks").keys()
+    laid = contents(tmp_path / "my-notebooks").keys() - {workspace.RECORD}
+    assert laid == {*FILES, *workspace.PAGES}
+
+    def run(*words):
+        command = [sys.executable, "-m", "vitedu", *words]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    assert run("assign", "out", "--core").returncode == 0
+    assert (tmp_path / "out" / "words.md").is_file()
+    for words in ("slug ada/vitedu", "setup", "bundle wheels2", "test"):
+        done = run(*words.split())
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert "the command needs a clone" in done.stderr and not (there / ".venv").exists()

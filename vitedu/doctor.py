@@ -18,11 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitedu import files
-from vitedu.course.environments import has_nvidia_gpu
+from vitedu import __version__, files
+from vitedu.course.environments import CPU_BUILD, ROOT, has_nvidia_gpu, is_clone
 
 MAX_SPINS = 10_000  # rounds of the loop in which an OpenMP thread waits
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
+WHEEL = f"vitedu-{__version__}-py3-none-any.whl"
 NO_BOX = "grading isolates answers by what Linux offers; on Windows work in WSL"
 
 # The lower bounds of requirements.txt (a test holds them equal): imported here, or only looked up.
@@ -109,7 +110,7 @@ def diagnose(run: Callable[..., ProcessResult] = run_python) -> list[Condition]:
         hardware = pool.submit(run, HARDWARE)
         boxed = pool.submit(run, GRADING) if can_isolate() else None
         in_kernel = pool.submit(kernel, run)
-        findings = [python(sys.version_info)]
+        findings = [python(sys.version_info), course()]
         findings += [future.result() for future in libraries]
         findings += [tool(name, version_of(name)) for name in OTHER_PACKAGES]
         findings.append(in_kernel.result())
@@ -141,9 +142,16 @@ def python(version: tuple) -> Condition:
     """Look at the version of this Python."""
     version_text = f"{'.'.join(map(str, version[:3]))}, {sys.executable}"
     if version[:2] < (3, 11):
-        remedy = "install Python 3.11 or newer, then: make lab PYTHON=python3.12"
+        then = "make lab PYTHON=python3.12" if is_clone() else "install vitedu's wheel with it"
+        remedy = f"install Python 3.11 or newer, then: {then}"
         return Condition("python", "mend", f"{version_text} is too old", remedy)
     return Condition("python", "good", version_text)
+
+
+def course() -> Condition:
+    """Look where this package lies: in a clone, or where pip installed it."""
+    kind = "a clone" if is_clone() else "installed"
+    return Condition("vitedu", "good", f"{__version__}, {kind} in {ROOT}")
 
 
 def version_of(name: str) -> str | None:
@@ -244,7 +252,8 @@ def machine(result: ProcessResult, torch_works: bool) -> list[Condition]:
     if not result.ok:
         if torch_works:
             remedy = "set VITEDU_PROFILE to quick, laptop or gpu, or unset it"
-            remedy = remedy if "VITEDU_PROFILE" in result.last else pip("--editable .")
+            again = pip("--editable .") if is_clone() else pip("--force-reinstall --no-deps", WHEEL)
+            remedy = remedy if "VITEDU_PROFILE" in result.last else again
             findings.append(Condition("device", "mend", result.last, remedy))
         return findings
     hardware = json.loads(result.last)
@@ -272,7 +281,8 @@ def build(device: str, cuda: str | None) -> Condition:
     if device == "cuda" or has_nvidia_gpu():
         return Condition("torch build", "good", f"for CUDA {cuda}")
     saving = "To save disk (the CUDA build takes 5.4 GB, the CPU build about a tenth):"
-    remedy = f"It works. {saving}\nmake clean && make setup"
+    both = pip("--force-reinstall torch torchvision --index-url", CPU_BUILD)
+    remedy = f"It works. {saving}\n{'make clean && make setup' if is_clone() else both}"
     text = f"for CUDA {cuda}, on a machine without an NVIDIA driver"
     return Condition("torch build", "note", text, remedy)
 

@@ -212,7 +212,7 @@ def in_file(stem: str) -> list[Exercise]:
 
 
 def notebook_named(name: str) -> str:
-    """Find a notebook by its stem, file name, path or chapter.
+    """Find a notebook by its stem, number, file name, path or chapter.
 
     Raises:
         ValueError: no such notebook; the message lists the choices.
@@ -220,11 +220,13 @@ def notebook_named(name: str) -> str:
     Example:
         >>> notebook_named("notebooks/01_patches.ipynb"), notebook_named("attention")
         ('01_patches', '02_attention')
+        >>> notebook_named("3"), notebook_named("03")
+        ('03_encoder', '03_encoder')
     """
     file = str(name).replace("\\", "/").rsplit("/", 1)[-1]
     stem = file.removesuffix(".ipynb").removesuffix(f"_{MORE}")
     notebooks = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
     for notebook in notebooks:
-        if stem in (notebook, notebook.split("_", 1)[1]):
+        if stem in (notebook, *notebook.split("_", 1)) or f"0{stem}" == notebook[:2]:
             return notebook
     raise ValueError(f"there is no notebook {str(name)!r}; there are {', '.join(notebooks)}.")

@@ -10,8 +10,10 @@ from pathlib import Path
 class Commands:
     """Where a module adds its commands: an argparse group of sub-commands."""
 
-    def __init__(self, subparsers):
+    def __init__(self, subparsers, group: str = ""):
         self.subparsers = subparsers
+        self.group = group  # under which ``vitedu`` alone lists them
+        self.lines: list[str] = []  # of that list
 
     def add(self, name: str, run, text: str):
         """Add a command and return its parser.
@@ -21,10 +23,10 @@ class Commands:
             run: takes the parsed words, returns the exit status or None.
             text: one line of help.
         """
-        new = self.subparsers.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}."
-        )
+        help = {} if self.group else {"help": text}
+        new = self.subparsers.add_parser(name, description=f"{text[0].upper()}{text[1:]}.", **help)
         new.set_defaults(run=run)
+        self.lines.append(f"  {name:<11}{text}")
         return new
 
 
@@ -35,11 +37,51 @@ def stem(name: str) -> str:
     return notebook_named(Path(name).name.removesuffix(".ipynb"))
 
 
+def add_exercise(parser) -> None:
+    """Add the exercise that a command is about."""
+    new = parser.add_argument("exercise", help="its id or number, such as patchify or 1.1")
+    new.completer = list_ids
+
+
+def list_ids(**_) -> list[str]:
+    """List what completes the name of an exercise."""
+    from vitedu.exercises import BY_ID
+
+    return list(BY_ID)
+
+
+def exercise_named(word: str):
+    """Look up one exercise by id or number.
+
+    Raises:
+        ValueError: there is no such exercise, or the word names several.
+    """
+    from vitedu.exercises import select
+
+    exercise, *others = select([word])
+    if others:
+        raise ValueError(f"{word} names {1 + len(others)} exercises; name one, such as 1.1.")
+    return exercise
+
+
 def add_path(parser, name: str, default: str, text: str = "") -> None:
     """Add a path that has a default; one without dashes may be left out."""
     options = {} if name.startswith("-") else {"nargs": "?"}
     help = f"{text}default: {default}"
     parser.add_argument(name, type=Path, default=Path(default), help=help, **options)
+
+
+def add_notebooks(parser, name: str) -> None:
+    """Add the notebooks that a command reads."""
+    help = "a notebook or a folder of them (default: the course's own)"
+    parser.add_argument(name, type=own_notebooks, nargs="?", default="", help=help)
+
+
+def own_notebooks(word: str) -> Path:
+    """Give the path that was named; without one the folder of the clone, or of the wheel."""
+    from vitedu.course.workspace import find_sources
+
+    return Path(word) if word else find_sources()[0].parent
 
 
 def add_flag(parser, name: str, text: str, **options) -> None:

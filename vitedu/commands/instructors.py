@@ -5,14 +5,14 @@ Role: their options. Not here: what they call (``vitedu.grading``).
 
 from pathlib import Path
 
-from vitedu.commands import Commands, add_flag, add_path, stem
+from vitedu.commands import Commands, add_flag, add_notebooks, stem
 
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
     new = commands.add("assign", assign_notebooks, "write the notebooks as assignments")
     new.add_argument("out", type=Path, help="folder to write to; with --gradescope a .zip file")
-    add_path(new, "notebooks", "notebooks")
+    add_notebooks(new, "notebooks")
     kinds = new.add_mutually_exclusive_group()
     add_flag(kinds, "--nbgrader", "as source assignments of an nbgrader course")
     add_flag(kinds, "--gradescope", "as the zip file of a Gradescope autograder")
@@ -53,6 +53,7 @@ def add_commands(commands: Commands) -> None:
         choices=["canvas", "moodle", "gradescope", "classroom"],
         help="write files for these, too",
     )
+    add_flag(new, "--anonymous", "write pages without names too, into the folder anonymous")
     new.add_argument(
         "--with",
         dest="decisions",
@@ -115,6 +116,7 @@ def grade_class(args) -> int:
         parts = Parts(find=read_checkout)
     args.notebook = stem(args.notebook) if args.notebook else None
     args.polish /= 100
+    args.formats = [*args.formats, *["anonymous"] * args.anonymous]
     names = (
         "formats assignment decisions jobs student_from exercises core notebook only runs polish"
     )

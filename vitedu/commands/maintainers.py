@@ -5,7 +5,7 @@ Role: their options. Not here: what they call.
 
 from pathlib import Path
 
-from vitedu.commands import Commands, add_flag, add_path
+from vitedu.commands import Commands, add_flag, add_notebooks, add_path
 
 
 def add_commands(commands: Commands) -> None:
@@ -26,15 +26,13 @@ def add_commands(commands: Commands) -> None:
     )
     new.add_argument("path", type=Path, help="a notebook or a folder of them")
     add_flag(new, "--fix", "first write stubs and check cells, and clear outputs")
-    new = commands.add(
-        "tour", tour_notebooks, "run the solved course, for the pages, and draw its figures"
-    )
-    add_path(new, "path", "notebooks")
+    new = commands.add("tour", tour_notebooks, "run the solved course, for the pages")
+    add_notebooks(new, "path")
     add_path(new, "--out", "build/runs")
     new = commands.add(
         "site", build_site, "build the course as pages, from a run of the solved course"
     )
-    add_path(new, "path", "notebooks")
+    add_notebooks(new, "path")
     add_flag(new, "--instructor", "with the solutions, folded")
     new.add_argument("--out", type=Path, help="default: build/site, or build/site-instructor")
     add_path(new, "--runs", "build/runs", "keeps the run; ")
@@ -65,6 +63,7 @@ def set_repository(args) -> None:
     """Write the address and say what changed."""
     from vitedu.course import colab, environments
 
+    environments.check_clone()
     repository = args.repository or colab.REPOSITORY
     changed = colab.set_repository(environments.ROOT, repository)
     print(*changed, f"The address is {repository}, the version {colab.TAG}.", sep="\n")

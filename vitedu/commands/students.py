@@ -8,11 +8,20 @@ import os
 import runpy
 import shlex
 import sys
+import webbrowser
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from vitedu.commands import Commands, add_flag, add_model, add_path, stem
+from vitedu.commands import (
+    Commands,
+    add_exercise,
+    add_flag,
+    add_model,
+    add_path,
+    exercise_named,
+    stem,
+)
 
 JSON_HELP = (
     "print a JSON list and nothing else, an object for each exercise: exercise (its id), "
@@ -22,32 +31,40 @@ JSON_HELP = (
     "(yours, the course's or open)"
 )
 
+# shell -> the line that makes it complete, to be written where it starts
+SHELLS = {
+    "bash": "echo 'eval \"$(vitedu completion bash)\"' >> ~/.bashrc",
+    "zsh": "echo 'eval \"$(vitedu completion zsh)\"' >> ~/.zshrc",
+    "fish": "vitedu completion fish > ~/.config/fish/completions/vitedu.fish",
+}
+
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
     text = "lay the notebooks into a folder of your own, your answers in them, and open JupyterLab"
-    for name in ("start", "lab"):
-        new = commands.add(name, start, text)
+    for name, words in {"lab": text, "start": "the same as lab"}.items():
+        new = commands.add(name, start, words)
         add_path(new, "folder", "my-notebooks")
         new.add_argument("--lab-args", default="", metavar="WORDS", help="for JupyterLab")
         add_flag(new, "--no-lab", "lay them, and open nothing")
     new = commands.add("list", list_exercises, "list the exercises with points and minutes")
-    new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
+    new.add_argument("notebook", nargs="?", help="only this notebook, such as 01")
     add_flag(new, "--parts", "the parts of each check too: idea or polish, points")
     add_flag(new, "--models", "instead: the models that come along")
-    text = "judge the answers in a notebook or a Python file, in a fresh kernel"
-    new = commands.add("check", check_file, text)
-    new.add_argument("file", type=Path, help="with the answers (.ipynb, .py); it is not changed")
+    text = "judge the answers in a notebook, a Python file or a folder of them"
+    new = commands.add("check", check_path, text)
+    text = "a file with answers (.ipynb, .py), or a folder of them; nothing is changed"
+    new.add_argument("path", type=Path, metavar="PATH", help=text)
     new.add_argument(
         "--seconds", type=float, default=600, help="time limit of one cell (default: %(default)s)"
     )
     add_flag(new, "--json", JSON_HELP)
     new = commands.add("hint", show_hint, "show the next of three hints for an exercise")
-    new.add_argument("exercise", help="its id, such as patchify")
+    add_exercise(new)
     new = commands.add("solution", show_solution, "show the reference of an exercise")
-    new.add_argument("exercise", help="its id, such as patchify")
+    add_exercise(new)
     new = commands.add("progress", show_progress, "show what is done and what is left")
-    new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
+    new.add_argument("notebook", nargs="?", help="only this notebook, such as 01")
     text = "write your model as one file: your parts that passed; the course has the others"
     new = commands.add("export", export, text)
     new.add_argument("file", nargs="?", type=Path, help="default: my_vit.py where it stands")
@@ -60,6 +77,9 @@ def add_commands(commands: Commands) -> None:
     text = "with --onnx: a shipped or published model (default: vit_tiny_patch4_32.cifar10)"
     new.add_argument("--pretrained", metavar="NAME", help=text)
     add_model(new, "with --onnx and --checkpoint: the my_vit.py that the run trained")
+    text = "write what makes a shell complete commands and exercises"
+    new = commands.add("completion", write_completion, text)
+    new.add_argument("shell", choices=sorted(SHELLS), help="your shell")
     text = "say what is installed, what will be used and what to mend"
     new = commands.add("doctor", run_doctor, text)
     text = "instead: try what a class will do on this machine, in ten minutes at most"
@@ -68,6 +88,7 @@ def add_commands(commands: Commands) -> None:
 
 def start(args) -> None:
     """Lay what is missing, write my_vit.py once a part has passed, and become JupyterLab."""
+    from vitedu import course
     from vitedu.course import results
     from vitedu.course.workspace import first_notebook, lay_notebooks
     from vitedu.exercises import EXERCISES
@@ -84,10 +105,28 @@ def start(args) -> None:
         how = "pip install jupyterlab ipykernel ipywidgets"
         raise ValueError(f"there is no JupyterLab; {how}, or open {args.folder} in another editor.")
     notebook = first_notebook(args.folder)
+    if address := _running_address(args.folder):
+        print(f"JupyterLab is running there already: {address.format(notebook)}")
+        if "--no-browser" not in args.lab_args:
+            webbrowser.open(address.format(notebook))
+        return
+    config = str(Path(course.__file__).parent)  # labconfig: no question about Jupyter's news
+    paths = filter(None, [os.environ.get("JUPYTER_CONFIG_PATH"), config])
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(paths)
     os.chdir(args.folder)
     as_root = ["--allow-root"] * (getattr(os, "geteuid", os.getpid)() == 0)  # else it refuses
     sys.argv = ["jupyter-lab", *as_root, *shlex.split(args.lab_args), notebook]
     runpy.run_module("jupyterlab", run_name="__main__")
+
+
+def _running_address(folder: Path) -> str:
+    """Give the address of a JupyterLab that serves a folder, with what lets one in; "" if none."""
+    from jupyter_server.serverapp import list_running_servers
+
+    for server in list_running_servers():
+        if Path(server["root_dir"]).resolve() == folder.resolve():
+            return f"{server['url']}lab/tree/{{}}?token={server['token']}"
+    return ""
 
 
 def list_exercises(args) -> None:
@@ -132,35 +171,51 @@ def list_parts(exercise: str) -> Iterator[tuple[str, float, str, str]]:
         yield kind, share, part, findings.words_of(checker, part)
 
 
-def check_file(args) -> int:
-    """Judge one notebook or Python file; status 1 unless every exercise passed."""
-    from vitedu.course.tour import check_file
+def check_path(args) -> int:
+    """Judge a notebook, a Python file or a folder of them; status 1 unless everything passed."""
+    from vitedu.course.tour import CheckedFile, check_file
     from vitedu.exporting.importing import YOURS, find_owners
 
-    is_python = args.file.suffix == ".py" and args.file.is_file()
-    owners = find_owners(args.file.read_text("utf-8", "replace")) if is_python else {}
-    owners = {name: owner for name, owner in owners.items() if owner != YOURS}
-    checked = check_file(args.file, seconds=args.seconds, owners=owners)
-    print(json.dumps(checked.rows, indent=1) if args.json else checked.text)
-    if args.json and checked.problem:
-        print(f"vitedu: stopped early: {checked.problem}", file=sys.stderr)
-    return 0 if checked.everything_passed else 1
+    def judge(path: Path) -> CheckedFile:
+        is_python = path.suffix == ".py" and path.is_file()
+        owners = find_owners(path.read_text("utf-8", "replace")) if is_python else {}
+        owners = {name: owner for name, owner in owners.items() if owner != YOURS}
+        return check_file(path, seconds=args.seconds, owners=owners)
+
+    paths, rows, passed = [args.path], [], True
+    if args.path.is_dir():
+        from vitedu.course.workspace import find_answered
+
+        paths, untouched = find_answered(args.path)
+        if untouched and not args.json:
+            print(f"nothing written yet: {', '.join(untouched)}")
+    for path in paths:
+        if args.path.is_dir() and not args.json:
+            print(f"\n{path}", flush=True)
+        checked = judge(path)
+        rows += checked.rows
+        passed = passed and checked.everything_passed
+        if not args.json:
+            print(checked.text)
+        elif checked.problem:
+            print(f"vitedu: {path}: stopped early: {checked.problem}", file=sys.stderr)
+    if args.json:
+        print(json.dumps(rows, indent=1))
+    return 0 if passed else 1
 
 
 def show_hint(args) -> None:
     """Print the next hint and count it."""
     from vitedu.course.hints import next_hint
-    from vitedu.exercises import find
 
-    print(next_hint(find(args.exercise)))
+    print(next_hint(exercise_named(args.exercise)))
 
 
 def show_solution(args) -> None:
     """Print the source of a reference."""
     from vitedu.course.references import solution_source
-    from vitedu.exercises import find
 
-    print(solution_source(find(args.exercise)))
+    print(solution_source(exercise_named(args.exercise)))
 
 
 def show_progress(args) -> None:
@@ -201,6 +256,16 @@ def export_onnx(args) -> None:
     difference = onnx_file.export_onnx(model, path, side, channels)
     print(f"{path} maps normalised images (B, {channels}, {side}, {side}) to what the model gives.")
     print(f"onnxruntime and torch differ by {difference:.1e} at most, tried on four images.")
+
+
+def write_completion(args) -> None:
+    """Print the shell's lines; on a terminal, say first where they go."""
+    try:
+        import argcomplete
+    except ImportError:
+        raise ValueError("completion needs argcomplete: pip install argcomplete") from None
+    print(f"# {SHELLS[args.shell]}")
+    print(argcomplete.shellcode(["vitedu"], shell=args.shell))
 
 
 def run_doctor(args) -> int:

@@ -1,12 +1,15 @@
 """The two cells that make a notebook run on Colab, and the repository's address in them.
 
-Role: writes the line with the badge and the folded cell that installs the package, lists notebooks
+Role: writes the line with the link and the folded cell that installs the package, lists notebooks
 where they are missing or different, and changes the address everywhere: ``vitedu slug
 owner/name``. The address is defined in ``REPOSITORY`` only.
 
-The badge names the tag of this version, ``v<version>``, and the cell takes the wheel of that
+The link names the tag of this version, ``v<version>``, and the cell takes the wheel of that
 release, which needs no git, so that notebook and package come from one commit. A commit cannot
-contain its own hash, and a branch would change under notebooks that students have saved.
+contain its own hash, and a branch would change under notebooks that students have saved. The cell
+asks Colab from which file on GitHub the notebook was opened, so a fork, or a clone whose address
+nobody wrote, installs its own package; where it has no release, pip takes the repository at the
+branch that was opened.
 
 The notebooks' metadata name the runtime of Colab whose versions stand in tests/colab.txt. Colab
 calls a past runtime by its month (github.com/googlecolab/backend-info) and gives it to notebooks
@@ -35,31 +38,50 @@ from vitedu.files import write_whole
 PLACEHOLDER = "OWNER_NOT_SET/vitedu"  # GitHub allows no account of this name
 REPOSITORY = "OWNER_NOT_SET/vitedu"  # `vitedu slug` writes this line
 TAG = f"v{__version__}"
+WHEEL = f"vitedu-{__version__}-py3-none-any.whl"  # of the release of this tag
 RUNTIME = "2026.07"
 METADATA = {"runtime_attributes": {"runtime_version": RUNTIME}}  # of a notebook, under "colab"
-BADGE = "https://colab.research.google.com/assets/colab-badge.svg"
 PACKAGES = ("safetensors", "platformdirs", "filelock", "packaging")
 CELLS = ("colab", "install")  # ids, in this order
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
 
-TEXT = "[![Open in Colab]({badge})]({own}) · [all notebooks, and how to keep results]({readme})"
+TEXT = "[Open in Colab]({own}) · [all notebooks, and how to keep results]({readme})"
 
 INSTALL = """\
-# Colab does not have the course's package. This cell installs it there, once a session.
-from importlib.util import find_spec
+# Colab: install the course, once a session
+import re
+from importlib import invalidate_caches, util
 
-PACKAGE = "{package}"  # the version of this notebook
-if getattr(find_spec("vitedu"), "origin", None) is None:  # a mere folder of that name has no origin
+where, ref = "{repository}", "{tag}"  # on GitHub, and the version of this notebook
+
+
+def is_missing():
+    invalidate_caches()  # a mere folder of that name has no origin
+    return getattr(util.find_spec("vitedu"), "origin", None) is None
+
+
+if is_missing():
+    try:  # Colab knows from which file on GitHub it opened this notebook
+        from google.colab import _message
+
+        reply = _message.blocking_request("get_ipynb", timeout_sec=10)
+        file = reply["ipynb"]["metadata"]["colab"]["provenance"][-1]["file_id"]
+        where, ref = re.search(r"github[.]com/([^/]+/[^/]+)/blob/(.+?)/notebooks/", file).groups()
+    except Exception:
+        pass  # a copy in Drive, or not Colab: what stands above holds
 {refusal}    print("Installing the course's package. This takes less than a minute.")
-    %pip install --quiet --no-deps {{PACKAGE}} {small}"""
+    wheel = f"https://github.com/{{where}}/releases/download/{tag}/{wheel}"
+    %pip install --quiet --no-deps {{wheel}} {small}
+    if is_missing():  # no release, so the repository itself
+        %pip install --quiet --no-deps git+https://github.com/{{where}}@{{ref}} {small}"""
 
 REFUSAL = """\
-    if "OWNER_NOT_SET" in PACKAGE:
+    if "OWNER_NOT_SET" in where:
         raise RuntimeError(
             "This notebook does not know yet where its package is kept. \
-In the line PACKAGE above, write "
-            "the GitHub address that you have the notebook from in place of OWNER_NOT_SET/vitedu, "
-            "then run this cell again."
+In the line with OWNER_NOT_SET above, "
+            "write the GitHub address that you have the notebook from in place of \
+OWNER_NOT_SET/vitedu, then run this cell again."
         )
 """
 
@@ -75,17 +97,6 @@ def address(notebook: str, repository: str = REPOSITORY) -> str:
     return f"https://colab.research.google.com/github/{file}"
 
 
-def pip_argument(repository: str = REPOSITORY) -> str:
-    """Return the argument for pip that installs the package.
-
-    Example:
-        >>> pip_argument("ada/vitedu").replace(TAG[1:], "1.0")
-        'https://github.com/ada/vitedu/releases/download/v1.0/vitedu-1.0-py3-none-any.whl'
-    """
-    wheel = f"vitedu-{TAG[1:]}-py3-none-any.whl"
-    return f"https://github.com/{repository}/releases/download/{TAG}/{wheel}"
-
-
 def cell_sources(notebook: str, repository: str = REPOSITORY) -> dict[str, str]:
     """Return the text of both cells by cell id.
 
@@ -95,12 +106,11 @@ def cell_sources(notebook: str, repository: str = REPOSITORY) -> dict[str, str]:
     """
     readme = f"https://github.com/{repository}/blob/{TAG}/README.md#colab"
     refusal = REFUSAL if repository == PLACEHOLDER else ""
-    return {
-        "colab": TEXT.format(badge=BADGE, own=address(notebook, repository), readme=readme),
-        "install": INSTALL.format(
-            package=pip_argument(repository), refusal=refusal, small=" ".join(PACKAGES)
-        ),
-    }
+    install = INSTALL.format(
+        repository=repository, tag=TAG, wheel=WHEEL, refusal=refusal, small=" ".join(PACKAGES)
+    )
+    own = address(notebook, repository)
+    return {"colab": TEXT.format(own=own, readme=readme), "install": install}
 
 
 def find_problems(notebook: NotebookNode, name: str) -> Iterator[str]:

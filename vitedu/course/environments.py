@@ -65,7 +65,7 @@ def bundle(folder: Path, root: Path = ROOT) -> None:
         ValueError: there is no clone here, or the folder holds something else.
         OSError: as ``set_up``.
     """
-    _check_clone(root)
+    check_clone(root)
     folder = folder.resolve()
     if any(file.suffix != ".whl" and file.name != HOW_TO for file in folder.glob("*")):
         raise ValueError(f"{folder} holds other things than wheels; name a new folder.")
@@ -100,6 +100,7 @@ def run_tests(words: list[str], root: Path = ROOT) -> int:
     Raises:
         ValueError, OSError: as ``set_up``.
     """
+    check_clone(root)
     stamp, files = root / ".venv-test" / ".test", ("pyproject.toml", "requirements.txt")
     dates = [(root / file).stat().st_mtime for file in files if (root / file).exists()]
     if not stamp.exists() or max(dates) > stamp.stat().st_mtime:
@@ -153,14 +154,21 @@ def _python(folder: Path) -> str:
     return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 
 
-def _check_clone(root: Path) -> None:
-    if not (root / "requirements.txt").is_file() or not (root / "tests").is_dir():
-        raise ValueError("this needs a clone of the repository, and the package lies elsewhere.")
+def is_clone(root: Path = ROOT) -> bool:
+    """Tell whether the package lies in a clone, and not where pip installs."""
+    return (root / "requirements.txt").is_file() and (root / "tests").is_dir()
+
+
+def check_clone(root: Path = ROOT) -> None:
+    """Raise ValueError where there is no clone."""
+    if not is_clone(root):
+        text = f"this vitedu is installed in {root}. Clone the repository and run it there"
+        raise ValueError(f"the command needs a clone, and {text}.")
 
 
 def _create(root: Path, name: str) -> str:
     """Create an environment unless it is there, and give the path of its Python."""
-    _check_clone(root)
+    check_clone(root)
     python = _python(root / name)
     if not Path(python).exists() and not _run([sys.executable, "-m", "venv", str(root / name)]):
         shutil.rmtree(root / name, ignore_errors=True)

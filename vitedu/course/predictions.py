@@ -41,7 +41,8 @@ def compare(
 ) -> None:
     """Print a prediction beside the measurement, with the signed error if both are numbers.
 
-    A guess of any type is accepted, so that a wrong one never stops a notebook.
+    A guess of any type is accepted, so that a wrong one never stops a notebook; words
+    where a number is asked for are asked again, and the measurement is not given away.
 
     Args:
         guess: what was predicted; None means no prediction.
@@ -69,6 +70,9 @@ def compare(
     name = f"{what}: " if what else ""
     if guess is None:
         print(f"{name}measured {_write(measured, form)} (no prediction)")
+        return
+    if isinstance(guess, str) and _is_number(measured):
+        print(f"{name}{guess!r} is no number. Write one above, such as 8, and run again.")
         return
     line = f"{name}predicted {_write(guess, form)}, measured {_write(measured, form)}"
     print(line + _verdict(guess, measured, form))

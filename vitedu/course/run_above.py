@@ -1,4 +1,4 @@
-"""Say "Run all above" where a cell above defines the name that a NameError misses.
+"""Say "Run all above" where a NameError misses a name, and which answer is no Python.
 
 Role: after a restart of the kernel no name is defined. ``watch`` lets the notebook print one line
 below the traceback of a NameError, which itself stays as it is. Jupyter and VS Code say which file
@@ -8,9 +8,12 @@ the line says "if".
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
+
+_broken: dict[str, str] = {}  # name -> the error of the cell that should define it
 
 
 def find_shell() -> Any:
@@ -26,6 +29,7 @@ def watch() -> None:
 
 
 def _print_advice(result: Any) -> None:
+    _name_broken_answers(result)
     error = result.error_in_exec
     if type(error) is not NameError or not error.name:
         return
@@ -34,6 +38,17 @@ def _print_advice(result: Any) -> None:
         print(f"Run all above: a cell above defines {error.name} and has not run yet ({menu()}).")
     elif found is None:
         print(f"If a cell above defines {error.name}, run all above ({menu()}).")
+
+
+def _name_broken_answers(result: Any) -> None:
+    """Below a check, say that the answer's cell is no Python, so that something else was judged."""
+    source, error = getattr(result.info, "raw_cell", None) or "", result.error_before_exec
+    for name in re.findall(r"^(?:def|class)\s+(\w+)", source, re.M):
+        _broken.pop(name, None)
+        if isinstance(error, SyntaxError):
+            _broken[name] = f"SyntaxError in line {error.lineno}: {error.msg}"
+    for name in _broken.keys() & set(re.findall(r"\bcheck\((\w+)", source)):
+        print(f"Your cell of {name} is no Python ({_broken[name]}), so it was not checked.")
 
 
 def is_defined_above(name: str) -> bool | None:

@@ -27,7 +27,6 @@ from vitedu.course import results
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solve_notebook
 from vitedu.course.parsing import parse
 from vitedu.course.references import defined_names
-from vitedu.course.sheet import draw_sheet
 from vitedu.exercises import BY_ID, EXERCISES, in_file
 
 
@@ -112,10 +111,10 @@ def profile_name() -> str:
 
 
 def tour(path: Path, out: Path) -> bool:
-    """Run every solved notebook, store each with its outputs, and all figures as one picture.
+    """Run every solved notebook and store each with its outputs.
 
-    Prints a table: notebook, code cells, seconds, result. The picture is ``figures.png`` beside
-    ``out``. ``vitedu site`` makes pages of what lies in ``out``.
+    Prints a table: notebook, code cells, seconds, result. ``vitedu site`` makes pages
+    of what lies in ``out``.
 
     Returns:
         True if every notebook ran to its end and every exercise in it passed.
@@ -128,7 +127,6 @@ def tour(path: Path, out: Path) -> bool:
     width = max(len("notebook"), *(len(each.stem) for each in paths))
     print(f"{'notebook':<{width}}  {'cells':>5}  {'seconds':>7}  result", flush=True)
     all_passed = True
-    runs = []
     for each in paths:
         run = tour_notebook(each, Path(out))
         wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
@@ -141,10 +139,7 @@ def tour(path: Path, out: Path) -> bool:
         all_passed &= not result.startswith("FAILED")
         cells = sum(cell.cell_type == "code" for cell in run.notebook.cells)
         print(f"{each.stem:<{width}}  {cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
-        runs.append((each.stem, run.notebook))
-    sheet = Path(out).parent / "figures.png"
-    count = draw_sheet(runs, sheet)
-    print(f"{len(paths)} notebooks in {out}, {count} figures in {sheet}")
+    print(f"{len(paths)} notebooks in {out}")
     return all_passed
 
 

@@ -16,11 +16,12 @@ from nbformat import NotebookNode
 from vitedu import __version__
 from vitedu.course import results
 from vitedu.course.colab import CELLS
-from vitedu.course.notebooks import exercise_cells, read, shelf_path
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read, shelf_path
 from vitedu.exercises import BY_ID, EXERCISES
 from vitedu.files import write_whole
 
 RECORD = ".vitedu.json"
+PAGES = ("AGENTS.md", "words.md")  # that belong beside the notebooks
 AGAIN = "rename the file, and vitedu start lays it anew."
 
 
@@ -68,9 +69,7 @@ def lay_notebooks(folder: Path) -> list[str]:
             file = new.relative_to(folder).as_posix()
             record[source.stem] = {"file": file, "cells": cells, "laid": _digests(notebook)}
             write_whole(folder / RECORD, json.dumps(record).encode())
-        for page in sources[0].parent.glob("*.md"):
-            if not (folder / page.name).exists():
-                write_whole(folder / page.name, page.read_bytes())
+        _lay_pages(sources[0].parent, folder, record)
     except OSError as error:
         reason = f"{folder} cannot be written ({error.strerror or error})"
         raise OSError(f"{reason}; name another folder: vitedu start FOLDER") from None
@@ -81,9 +80,39 @@ def lay_notebooks(folder: Path) -> list[str]:
     return [*lines, f"{folder}: {done if laid else 'as you left it'}."]
 
 
+def _lay_pages(source: Path, folder: Path, record: dict[str, dict]) -> None:
+    """Lay the pages, renew those that nobody changed, and remove what earlier versions laid too."""
+    for name in PAGES:
+        page, new = folder / name, (source / name).read_bytes()
+        before = record.get(name, {}).get("laid")
+        now = page.read_bytes() if page.exists() else None
+        if now is None or (hashlib.sha256(now).hexdigest() == before and now != new):
+            write_whole(page, new)
+            record[name] = {"laid": hashlib.sha256(new).hexdigest()}
+            write_whole(folder / RECORD, json.dumps(record).encode())
+    for page in (folder / "CLAUDE.md", folder / "GEMINI.md"):
+        if page.is_file() and page.read_text("utf-8", "replace").lstrip("@./") == "AGENTS.md\n":
+            page.unlink()
+
+
 def first_notebook(folder: Path) -> str:
     """Give the file name of notebook 01 in its newest version."""
     return _read_record(folder)[EXERCISES[0].notebook]["file"]
+
+
+def find_answered(folder: Path) -> tuple[list[Path], list[str]]:
+    """List the files of a folder with an answer in them, and the names of untouched notebooks."""
+    sources = map(read, find_sources())
+    stubs = {(id, each.cells[i].source) for each in sources for i, id in exercise_cells(each)}
+    answered, untouched = [], []
+    for path in find_notebooks(folder):
+        notebook = read(path)
+        cells = {(id, notebook.cells[index].source) for index, id in exercise_cells(notebook)}
+        if cells - stubs:
+            answered.append(path)
+        elif cells:
+            untouched.append(path.name)
+    return [*answered, *folder.glob("my_vit.py")], untouched
 
 
 def find_sources() -> list[Path]:

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +26,7 @@ from typing import Any
 
 from vitedu.checks.writing.checker import MOST_POLISH
 from vitedu.checks.writing.inputs import SPLIT
-from vitedu.exercises import EXERCISES, Exercise, in_notebook, notebook_named, select
+from vitedu.exercises import EXERCISES, Exercise, find, in_notebook, notebook_named, select
 from vitedu.files import UNFINISHED, file_lock, write_whole
 from vitedu.grading.grades import (
     Flag,
@@ -38,6 +38,7 @@ from vitedu.grading.grades import (
 )
 from vitedu.grading.intake.notebook_file import Unreadable, open_regular
 from vitedu.grading.intake.similarity import PARTNERS
+from vitedu.grading.intake.submissions import clean_name, stem_of
 from vitedu.grading.student import MIN_RUNS, Parts, catch_faults, grade_submission, versions
 from vitedu.progressbar import ProgressBar
 
@@ -45,7 +46,7 @@ from vitedu.progressbar import ProgressBar
 # most frequent notebook.
 SHARE = 0.25
 SAFE_NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{12}")
-FOLDERS = ("submissions", "feedback", "gradescope")
+FOLDERS = ("submissions", "feedback", "gradescope", "anonymous")
 SECRET = "secret.json"  # decides the sizes of this class's inputs; students may not see it
 TABLES = "tables.json"  # what the tables hold: exercises, and the name of Canvas's column
 CLASS = "class.json"  # what comparing the whole class found out
@@ -69,6 +70,8 @@ class Outcome:
     problems: list[Flag]  # files that belong to no student
     other_notebooks: dict[str, int]  # notebook that is not graded -> number of submissions with it
     exercises: list[Exercise]  # of the tables: those of this run, and of earlier ones if it is part
+    handed_in: dict[str, str]  # student -> hash of the files
+    times: dict[str, dict[str, float]]  # student -> file of the course -> when it was written
 
 
 def grade_class(
@@ -125,8 +128,8 @@ def grade_class(
     asked = _list_asked(submissions, only, folder)
     with Store(out) as store:
         files = {each.student: digest_files(each) for each in submissions}
-        counts, flags, extractions = _read_class(submissions, files, parts, store, jobs)
-        chosen = choose_exercises(exercises, notebook, counts, core=core)
+        counts, given, flags, extractions = _read_class(submissions, files, parts, store, jobs)
+        chosen = choose_exercises(exercises, notebook, counts, core=core, given=given)
         digests = {student: digest(own, runs, polish) for student, own in files.items()}
         is_part = bool(exercises or core or notebook or only)
         in_tables = _list_in_tables(store, chosen, digests if is_part else ())
@@ -143,11 +146,25 @@ def grade_class(
         level, seconds = box.level if box else "", time.monotonic() - start
         others = sorted(counts.keys() - {exercise.stem for exercise in in_tables})
         rest = list(intake.problems), {name: counts[name] for name in others}, in_tables
-        outcome = Outcome(students, *numbers, level, seconds, flags, *rest)
+        hashes = {
+            name: hashlib.sha256(ascii(own).encode()).hexdigest() for name, own in files.items()
+        }
+        times = {each.student: _times(each) for each in submissions}
+        outcome = Outcome(students, *numbers, level, seconds, flags, *rest, hashes, times)
         store.write_json(TABLES, store.load_json(TABLES) | {"exercises": sorted(ids)})
         if on_finish:
             on_finish(store, outcome)
     return outcome
+
+
+def _times(submission: Submission) -> dict[str, float]:
+    """Return file of the course -> when the newest of that name was written."""
+    times: dict[str, float] = {}
+    for path in submission.files:
+        with suppress(OSError):
+            stem = stem_of(path.name)
+            times[stem] = max(times.get(stem, 0.0), path.stat().st_mtime)
+    return times
 
 
 def _list_asked(submissions: list[Submission], only: Sequence[str], folder: Path):
@@ -236,7 +253,7 @@ def _find_graded(
 
 def _read_class(
     submissions: list[Submission], files: Files, parts: Parts, store: "Store", jobs: int
-) -> tuple[Counter[str], dict[str, list[Flag]], dict[str, Any]]:
+) -> tuple[Counter[str], set[str], dict[str, list[Flag]], dict[str, Any]]:
     """Read the submissions of a class and compare them.
 
     What that finds out is stored with a hash of all files and versions, so that the same command
@@ -244,8 +261,9 @@ def _read_class(
     again and reports it. A fault in comparing is logged and changes no grade.
 
     Returns:
-        Notebook of the course -> number of submissions with it; student -> flags from comparing;
-        student -> from ``Parts.extract``, empty if nothing had to be read.
+        Notebook of the course -> number of submissions with it; exercises that were not assigned;
+        student -> flags from comparing; student -> from ``Parts.extract``, empty if nothing had to
+        be read.
     """
     key, known = digest(sorted(files.items())), store.load_json(CLASS)
     extractions: dict[str, Any] = {}
@@ -264,6 +282,8 @@ def _read_class(
         bar.close()
         known = {"key": "", "flags": {}}
         known["notebooks"] = Counter(n for each in extractions.values() for n in each.notebooks)
+        given = Counter(id for each in extractions.values() for id in each.given)
+        known["given"] = [i for i, n in given.items() if 2 * n > known["notebooks"][find(i).stem]]
         with catch_faults(store.log, "the class", "comparing answers"):
             found = parts.compare({s: each.answers for s, each in extractions.items()})
             for student, flag in _compare_files(files, extractions):
@@ -272,15 +292,17 @@ def _read_class(
             known |= {"key": key, "flags": pairs}
         store.write_json(CLASS, known)
     flags = {s: [Flag(*words) for words in own] for s, own in known["flags"].items()}
-    return Counter(known["notebooks"]), flags, extractions
+    return Counter(known["notebooks"]), set(known.get("given", ())), flags, extractions
 
 
 def _compare_files(files: Files, extractions: dict[str, Any]) -> Iterator[tuple[str, Flag]]:
     """Flag students who handed in one file, with answers that are not the course's own text."""
     owners: dict[str, set[str]] = defaultdict(set)
     for student, extraction in extractions.items():
-        if any(answer.runs for answer in extraction.answers.values()):
-            for _, content in files[student]:
+        answers = [a for id, a in extraction.answers.items() if find(id).kind != "value"]
+        own = {answer.notebook for answer in answers if answer.runs}
+        for name, content in files[student]:
+            if clean_name(name) in own:
                 owners["" if content.startswith(UNREADABLE) else content].add(student)
     owners.pop("", None)
     for students in filter(lambda students: len(students) > 1, owners.values()):
@@ -349,7 +371,12 @@ def _merge(old: SubmissionGrade | None, new: SubmissionGrade, digest: str) -> Su
 
 
 def choose_exercises(
-    words: Sequence[str], notebook: str | None, counts: Mapping[str, int], *, core: bool = False
+    words: Sequence[str],
+    notebook: str | None,
+    counts: Mapping[str, int],
+    *,
+    core: bool = False,
+    given: Container[str] = (),
 ) -> list[Exercise]:
     """Decide what is graded: the exercises named, or a notebook, or those that the class handed in.
 
@@ -359,6 +386,8 @@ def choose_exercises(
         counts: notebook -> number of submissions with it. A rare notebook is left out: a stray
             file, or one with marks of all chapters, must not add points that all others miss.
         core: whether only core exercises are graded.
+        given: exercises that most of the class got with the course's answer (``vitedu assign``);
+            they are graded only if they are named.
 
     Raises:
         ValueError: an exercise or notebook is unknown, or nothing is left to grade.
@@ -371,6 +400,7 @@ def choose_exercises(
         exercise
         for exercise in (select(words) if words else EXERCISES)
         if (exercise.stem in names or (words and not notebook)) and (exercise.core or not core)
+        if words or exercise.id not in given
     ]
     if not chosen:
         raise ValueError(
@@ -485,9 +515,10 @@ class Store:
         text = json.dumps(asdict(grade), indent=1, allow_nan=False)
         self._replace(self.path(grade.student), text.encode())
 
-    def write(self, name: str, text: str) -> None:
-        """Write a file as UTF-8 in one step, unless its content would stay the same."""
-        path, content = self.out / name, text.encode("utf-8", "replace")
+    def write(self, name: str, text: str | bytes) -> None:
+        """Write a file, text as UTF-8, in one step, unless its content would stay the same."""
+        path = self.out / name
+        content = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         with suppress(OSError):
             if path.read_bytes() == content:
                 return

@@ -11,13 +11,14 @@ so that no export takes it for a 0.
 import hashlib
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from vitedu import words
-from vitedu.exercises import EXERCISES, Exercise
+from vitedu.exercises import BY_ID, EXERCISES, Exercise
 
 PASSED, FAILED, NOT_GRADABLE = STATES = ("passed", "failed", "not_gradable")
 
@@ -137,11 +138,16 @@ class SubmissionGrade:
     identity: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)  # vitedu, torch, python
     seconds: float = 0.0
+    deductions: dict[str, float] = field(default_factory=dict)  # notebook -> points, for lateness
 
     @property
     def points(self) -> float:
         """Points earned so far, without open exercises (see ``open_points``)."""
-        return round(sum(grade.points or 0.0 for grade in self.exercises), 2)
+        earned: dict[str, float] = defaultdict(float)
+        for grade in self.exercises:
+            earned[BY_ID[grade.exercise].notebook] += grade.points or 0.0
+        rest = (max(own - self.deductions.get(name, 0.0), 0.0) for name, own in earned.items())
+        return round(sum(rest), 2)
 
     @property
     def max_points(self) -> float:

@@ -13,6 +13,7 @@ trust it, and can read nbgrader's ``submitted/``.
 import ast
 import copy
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from nbformat import NotebookNode
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read, refuse_sources, shelf_path
 from vitedu.course.parsing import parse
 from vitedu.course.references import solution_source
+from vitedu.course.workspace import PAGES, find_sources
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -33,7 +35,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 def assign(
     out: Path, notebooks: Path = Path("notebooks"), exercises: Sequence[Exercise] = EXERCISES
 ) -> list[Path]:
-    """Copy notebooks for students, without outputs and with a README.
+    """Copy notebooks for students, without outputs, with a README and the pages beside them.
 
     Args:
         out: a folder.
@@ -54,7 +56,9 @@ def assign(
     choice = "" if len(exercises) == len(EXERCISES) else f" --exercises {numbers}"
     text = read_template("assigned.md").format(table="\n".join(rows), choice=choice)
     (out / "README.md").write_text(text, encoding="utf-8")
-    return [*paths, out / "README.md"]
+    folder = find_sources()[0].parent
+    pages = [shutil.copyfile(folder / name, out / name) for name in PAGES]
+    return [*paths, *pages, out / "README.md"]
 
 
 def assign_nbgrader(

@@ -1,7 +1,9 @@
 """A made class of six to rehearse with: ``vitedu grade --example``.
 
 Role: ``write_class`` writes six notebooks with what an instructor meets: full points, recognised
-mistakes, stubs, an answer that is no Python, and a file that ends in the middle.
+mistakes, stubs, an answer that is no Python, and a file that ends in the middle. The flags are
+true: anna wrote her answers herself (``own_answers.txt``), ben copied three of hers, and cleo took
+one that the course publishes.
 """
 
 from pathlib import Path
@@ -13,20 +15,35 @@ from vitedu.checks.writing.mistakes import Mistake, apply_edits, bare_source
 from vitedu.course.notebooks import exercise_cells, read, solve_notebook
 from vitedu.course.workspace import find_sources
 from vitedu.exercises import in_notebook
+from vitedu.grading.adapters.assign import read_template
 
 NOTEBOOK = "01_patches"
-STUB, TYPING_ERROR = "stub", "typing error"
-LEFT = dict.fromkeys(("unpatchify", "linear_from_conv", "sincos_positions_2d", "stem_tokens"), STUB)
-PATCHES_ONLY = {"add_class_token_and_positions": "positions_on_patches_only"}
+STUB, OWN, TYPING_ERROR = "stub", "own", "typing error"
+HARD = ("unpatchify", "sincos_positions", "sincos_positions_2d")
+LEFT = dict.fromkeys((*HARD, "linear_from_conv", "stem_tokens"), STUB)
 # student -> exercise -> id of a known mistake, or another way to go wrong; the rest is right
 STUDENTS: dict[str, dict[str, str]] = {
-    "anna": {},
-    "ben": {"patchify": "reshape_only", "tokens_at_224": "no_class_token"},
+    "anna": dict.fromkeys(("patchify", *HARD), OWN),
+    "ben": {
+        "patchify": "reshape_only",
+        "tokens_at_224": "no_class_token",
+        **dict.fromkeys(HARD, OWN),
+    },
     "cleo": LEFT,
-    "dana": {"patchify": "reshape_only", **PATCHES_ONLY, **LEFT},
-    "emil": {"patchify": "axes_split_backwards", **PATCHES_ONLY, "PatchEmbed": TYPING_ERROR},
+    "dana": {
+        "patchify": "reshape_only",
+        "add_class_token_and_positions": "positions_on_patches_only",
+        **LEFT,
+    },
+    "emil": {
+        "patchify": "axes_split_backwards",
+        "PatchEmbed": TYPING_ERROR,
+        "add_class_token_and_positions": "no_positions",
+        **LEFT,
+    },
     "finn": {},
 }
+OWN_ANSWERS = read_template("own_answers.txt").strip().split("\n\n\n")
 CUT_OFF = "finn"  # whose files end in the middle
 
 
@@ -51,6 +68,8 @@ def write_class(folder: Path) -> Path:
 def _wrong_answer(id: str, choice: str, stub: str) -> str:
     if choice == STUB:
         return stub
+    if choice == OWN:
+        return next(text for text in OWN_ANSWERS if text.startswith(f"def {id}("))
     if choice == TYPING_ERROR:
         return bare_source(id).replace("):", ") :::", 1)
     mistake = next(each for each in find_checker(id).bank if each.id == choice)

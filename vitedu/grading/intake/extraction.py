@@ -47,6 +47,8 @@ _CHECK = re.compile(r"\bcheck\s*\(")
 _COURSE_CHECK = re.compile(r"\bcheck\((\w+)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _WRITES = re.compile(r"\s*%%(?:write)?file\s+(?:-a\s+)?[\"']?([\w./-]+\.py)[\"']?[ \t]*\n")
+# of ``adapters.assign.GIVEN``: the exercise stands below it
+_GIVEN = re.compile(r"# This exercise is not assigned\..*\n(?:from [\w.]+ import )?(\w+)")
 _PASSED = re.compile(r"✓ [\d.]+ (\w+)")
 
 
@@ -60,6 +62,7 @@ class Extraction:
     flags: list[Flag] = field(default_factory=list)  # about the submission
     notebooks: set[str] = field(default_factory=set)  # files of the course in it
     scripts: list[Script] = field(default_factory=list)  # the newest first
+    given: set[str] = field(default_factory=set)  # exercises that ``vitedu assign`` left out
 
 
 def digest_cell(source: str) -> str:
@@ -97,6 +100,8 @@ def extract(submission: Submission, course: frozenset[str] = frozenset()) -> Ext
         if (found := _WRITES.match(cell.source))
     }
     result.scripts = [_script(name, cells, written | own, course) for name, cells, own in files]
+    cells = [cell.source for _, own, _ in files for cell in own]
+    result.given = {found[1] for text in cells if (found := _GIVEN.match(text))} & BY_ID.keys()
     for script in result.scripts:
         result.notebooks |= set(script.stems)
     for exercise in EXERCISES:

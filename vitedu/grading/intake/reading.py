@@ -146,6 +146,7 @@ def unpack_extraction(data: dict) -> Extraction:
         result.answers[id] = Answer(**answer | {"flags": flags, "runs": runs})
     result.problems = {id: tuple(words) for id, words in data["problems"].items()}
     result.flags, result.notebooks = [Flag(**f) for f in data["flags"]], set(data["notebooks"])
+    result.given = set(data["given"])
     result.scripts = [
         Script(**each | {"cells": [ScriptCell(**cell) for cell in each["cells"]]})
         for each in data["scripts"]

@@ -10,15 +10,15 @@ on it: values decide, and what an answer's own process says beside them is worth
 import ast
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
-from vitedu.exercises import find
+from vitedu.exercises import Exercise, find
 from vitedu.grading.grades import Answer, Flag
-from vitedu.grading.intake.similarity import split_tokens
+from vitedu.grading.intake.similarity import TOKEN, split_tokens
 
-# tokens of a reference, with its signature; hardly anybody writes one this long by chance
+# tokens of a reference beyond what its stub forces; hardly anybody writes so many alike by chance
 MIN_TOKENS = 90
 # names that no answer has by accident: frames and insides of Python, the process, foreign memory
 # and code, the environment, connections
@@ -48,11 +48,25 @@ def scan_answer(answer: Answer, above: Iterable[str] = ()) -> list[Flag]:
         words = f"no answer needs {', '.join(risks[:MOST_WORDS])}{more}"
         flags.append(Flag("dangerous", words))
     exercise, tokens = find(answer.exercise), split_tokens(answer.source, answer.exercise)
-    is_long = exercise.kind != "value" and len(tokens) >= MIN_TOKENS
-    if is_long and tokens == split_tokens(reference_source(exercise), exercise.id):
+    is_equal = tokens and tokens == split_tokens(reference_source(exercise), exercise.id)
+    if is_equal and count_own_tokens(exercise) >= MIN_TOKENS:
         words = "the published reference; names, comments and layout aside"
         flags.append(Flag("like_reference", words))
     return flags
+
+
+@cache
+def count_own_tokens(exercise: Exercise) -> int:
+    """Count the tokens of a reference that its text leaves open: bodies, but for ``__init__``.
+
+    A signature is given, and an ``__init__`` follows from the names that the text asks for.
+    """
+    words = []
+    for node in ast.walk(parse(reference_source(exercise))):
+        if isinstance(node, ast.FunctionDef) and node.name != "__init__":
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            words += [word for part in body for word in TOKEN.findall(ast.unparse(part))]
+    return len(words)
 
 
 @lru_cache(4096)

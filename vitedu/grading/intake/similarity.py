@@ -33,7 +33,7 @@ PARTNERS = 5  # the most partners named in a flag
 # the names that stay; all others are the author's
 FIXED = {*dir(builtins), "torch", "nn", "F", "math", "np", "einops", "rearrange", "einsum", "self"}
 PLAIN_BASES = {"nn.Module", "torch.nn.Module", "Module", "object"}  # of a class that does nothing
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]]:
@@ -96,7 +96,7 @@ def split_tokens(source: str, name: str) -> list[str]:
             targets = {t.id for t in getattr(node, "targets", []) if isinstance(t, ast.Name)}
             if name in targets | {getattr(node, "name", None)}:
                 text = "" if is_stub(node) else ast.unparse(_Normaliser().visit(node))
-                tokens = _TOKEN.findall(text)
+                tokens = TOKEN.findall(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return tokens

@@ -37,6 +37,7 @@ class StudentRow:
     core_points: float
     open_points: float
     is_final: bool  # whether all exercises have points
+    is_counted: bool  # whether anything that was handed in could be read
     cells: dict[str, tuple[str, float | None]]  # exercise -> (key of ``skeleton.SIGNS``, points)
     concerns: list[tuple[str, str]]  # why a person should look: (label, evidence)
 
@@ -72,13 +73,18 @@ class Summary:
         return sum(exercise.points for exercise in self.exercises if exercise.core)
 
     @property
-    def final(self) -> list[StudentRow]:
-        """The students of whom all points are known; mean and median are theirs."""
-        return [row for row in self.rows if row.is_final]
+    def median(self) -> str:
+        """The median of the points."""
+        return self.average(median)
+
+    @property
+    def counted(self) -> list[StudentRow]:
+        """The students who handed in something that can be read; mean and median are theirs."""
+        return [row for row in self.rows if row.is_counted]
 
     def average(self, kind=mean, name: str = "points") -> str:
-        """Write the mean or median of the final points; "–" if nobody's are final."""
-        return number(kind(getattr(row, name) for row in self.final)) if self.final else "–"
+        """Write the mean or median of the points so far; "–" if nobody handed in."""
+        return number(kind(getattr(row, name) for row in self.counted)) if self.counted else "–"
 
 
 def summarise(
@@ -99,7 +105,9 @@ def summarise(
             summary.faults.update([each.detail] if each.reason == "grader" else [])
         is_final = not grade.open_points and len(cells) == len(exercises)
         points = grade.points, grade.core.points, grade.open_points
-        row = StudentRow(grade.student, *points, is_final, cells, _list_concerns(grade))
+        is_counted = bool(grade.files) and grade.open_points < grade.max_points
+        is_known = is_final, is_counted
+        row = StudentRow(grade.student, *points, *is_known, cells, _list_concerns(grade))
         summary.rows.append(row)
         summary.levels[grade.isolation] += 1
         summary.versions.add(", ".join(f"{name} {v}" for name, v in grade.versions.items()))
@@ -139,15 +147,22 @@ def _write_names(exercises: list[str], n: int) -> str:
     return f"all {n} exercises" if len(exercises) == n > 2 else ", ".join(exercises)
 
 
-def report_page(summary: Summary) -> str:
-    """Write the page of a class."""
+def report_page(summary: Summary, pages: str = "feedback/") -> str:
+    """Write the page of a class; ``pages`` is the folder of the students' pages."""
+    names = sorted(row.student for row in summary.rows)
+    points = sorted({row.points for row in summary.rows})
+    orders = {
+        row.student: (names.index(row.student), points.index(row.points)) for row in summary.rows
+    }
     notebooks = groupby(summary.exercises, key=attrgetter("notebook"))
     return render(
         "class_report.html",
         title="Class report",
+        pages=pages,
+        orders=orders,
         summary=summary,
         core_mean=summary.average(name="core_points"),
-        median=summary.average(median),
+        median=summary.median,
         ideas=_list_ideas(summary),
         notebooks=[(notebook, list(group)) for notebook, group in notebooks],
         bars=_distribution(summary),

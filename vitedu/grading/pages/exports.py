@@ -10,12 +10,14 @@ otherwise reads them in the system's code page. Python reads them as "utf-8-sig"
 the mark. Files for learning platforms have none: Canvas requires "Student" in the very first cell.
 
 References: Canvas' importer (app/models/gradebook_importer.rb), Moodle's offline grading worksheet
-(mod/assign/feedback/offline), https://gradescope-autograders.readthedocs.io/en/latest/specs/,
+(mod/assign/feedback/offline, file/importziplib.php),
+https://gradescope-autograders.readthedocs.io/en/latest/specs/,
 https://owasp.org/www-community/attacks/CSV_Injection
 """
 
 import csv
 import io
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -31,6 +33,7 @@ from vitedu.grading.grades import (
     safe_cell,
 )
 from vitedu.grading.grades import SubmissionGrade as Grade
+from vitedu.grading.intake.submissions import CANVAS
 from vitedu.grading.pages.skeleton import count, number
 
 MARK = "\ufeff"  # byte order mark: tells Excel that this is UTF-8
@@ -156,11 +159,37 @@ def moodle_csv(grades: Iterable[Grade], exercises: Sequence[Exercise]) -> str:
     return write_table(names.split(","), rows, mark=False)
 
 
+def upload_names(grade: Grade) -> list[str]:
+    """Name a student's page so that a learning platform takes it from a zip file; [] for others.
+
+    Moodle ("Upload multiple feedback files in a zip") wants the folders of its own download, one an
+    assignment. Canvas ("Upload submissions") wants the names of its own download, with the numbers
+    of student and file.
+    """
+    name = grade.identity.get("name", grade.student).replace("/", " ").replace("_", " ")
+    numbers = grade.identity.get("moodle_id", "").split()
+    places = [f"{name}_{number}_assignsubmission_file_/feedback.html" for number in numbers]
+    for file in grade.files if "canvas_id" in grade.identity else ():
+        if (found := CANVAS.fullmatch(file)) and found["file"]:
+            return [f"{file[: found.start('rest')]}feedback.html"]
+    return places
+
+
+def zip_pages(pages: Mapping[str, str]) -> bytes:
+    """Write a zip file of pages by name, dated 1980: the same pages make the same file."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in sorted(pages.items()):
+            entry = zipfile.ZipInfo(name)
+            archive.writestr(entry, text.encode("utf-8", "replace"), zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
 def _sum_points(grade: Grade, exercises: Sequence[Exercise]) -> float | None:
     """Add up the points of exercises; None if any of them is open or was not graded."""
-    points = {each.exercise: each.points for each in grade.exercises}
-    known = [each for exercise in exercises if (each := points.get(exercise.id)) is not None]
-    return round(sum(known), 2) if len(known) == len(exercises) else None
+    own = grade.limit_to({exercise.id for exercise in exercises})
+    is_known = len(own.exercises) == len(exercises) and not own.open_points
+    return own.points if is_known else None
 
 
 def gradescope_results(grade: Grade) -> dict:

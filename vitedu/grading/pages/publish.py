@@ -14,10 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from vitedu.grading.batch import TABLES, Outcome, Store, grade_class
-from vitedu.grading.grades import SubmissionGrade, safe_name
+from vitedu.grading.grades import Flag, SubmissionGrade, safe_name
 from vitedu.grading.pages.class_report import report_page, summarise
+from vitedu.grading.pages.deadlines import DEADLINES, apply_deadlines, read_deadlines
 from vitedu.grading.pages.decisions import FILE as DECISIONS
-from vitedu.grading.pages.decisions import OVERRIDES, apply, read_points
+from vitedu.grading.pages.decisions import OVERRIDES, apply, bind_rows, read_points
+from vitedu.grading.pages.examples import Hide, examples_page
 from vitedu.grading.pages.exports import (
     canvas_csv,
     classroom_results,
@@ -26,6 +28,9 @@ from vitedu.grading.pages.exports import (
     moodle_csv,
     open_csv,
     totals_csv,
+    upload_names,
+    write_table,
+    zip_pages,
 )
 from vitedu.grading.pages.feedback import feedback_page
 from vitedu.grading.pages.skeleton import count, render
@@ -33,6 +38,8 @@ from vitedu.grading.pages.skeleton import count, render
 # format -> its file or folder; what an earlier run has written is renewed
 FORMATS = {"gradescope": "gradescope/", "canvas": "canvas.csv", "moodle": "moodle.csv"}
 FORMATS |= {"classroom": "classroom.json"}
+ANONYMOUS = "anonymous"  # the folder of pages without names
+BOUND = "overrides.json"  # row of overrides.csv -> hash of the files for which it was written
 IDS = {"canvas": "canvas_id", "moodle": "moodle_id"}  # the id by which a platform finds a student
 
 
@@ -79,18 +86,25 @@ def publish(
     exercises, students = outcome.exercises, outcome.students
     ids = {exercise.id for exercise in exercises}
     settings = store.load_json(TABLES)
+    is_anonymous = ANONYMOUS in formats or (store.out / ANONYMOUS).exists()
     formats = [f for f, name in FORMATS.items() if f in formats or (store.out / name).exists()]
     assignment = assignment or settings.get("assignment", "")
     store.write_json(TABLES, settings | {"assignment": assignment})
+    warnings: list[str] = []
     known, overrides = store.load_json(DECISIONS), {}
     if (path := store.out / OVERRIDES).exists():
-        stored = store.load_all(students)
-        overrides = read_points(path, stored, OVERRIDES, comment="reason", only_open=False)
+        stored, warn = store.load_all(students), warnings.append
+        overrides = read_points(path, stored, OVERRIDES, only_open=False, warn=warn)
+        bound, stale = bind_rows(overrides, store.load_json(BOUND), outcome.handed_in)
+        store.write_json(BOUND, bound)
+        warnings += stale
+    deadlines = read_deadlines(store.out / DEADLINES, students, warnings.append)
 
     def grades() -> Iterator[SubmissionGrade]:
         for grade in store.load_all(students):
             own = [*grade.flags, *outcome.class_flags.get(grade.student, ())]
-            yield apply(replace(grade.limit_to(ids), flags=own), known, overrides)
+            grade = apply(replace(grade.limit_to(ids), flags=own), known, overrides)
+            yield apply_deadlines(grade, deadlines, outcome.times.get(grade.student, {}))
 
     store.write("grades.csv", grades_csv(grades()))
     store.write("totals.csv", totals_csv(grades(), len(exercises)))
@@ -100,37 +114,55 @@ def publish(
     if "moodle" in formats:
         store.write("moodle.csv", moodle_csv(grades(), exercises))
     without_id: Counter[str] = Counter()
+    pages: dict[str, str] = {}
     for grade in grades():
         name = safe_name(grade.student)
         without_id.update(f for f, key in IDS.items() if f in formats and key not in grade.identity)
-        store.write(f"feedback/{name}.html", _write_feedback(store, grade))
+        page = _write_feedback(store, grade)
+        store.write(f"feedback/{name}.html", page)
+        pages |= dict.fromkeys(upload_names(grade) or [f"{name}.html"], page)
         if "gradescope" in formats:
             store.write(f"gradescope/{name}.json", json.dumps(gradescope_results(grade), indent=1))
         if "classroom" in formats:
             store.write_json("classroom.json", classroom_results(grade, os.environ))
     store.remove_others("feedback", ".html", students)
     store.remove_others("gradescope", ".json", students)
-    summary = summarise(grades(), exercises, outcome.problems)
+    store.write("feedback.zip", zip_pages(pages))
+    problems = [*outcome.problems, *(Flag("table", words) for words in warnings)]
+    summary = summarise(grades(), exercises, problems)
     store.write("report.html", report_page(summary))
+    store.write("examples.html", examples_page(grades(), students))
+    if is_anonymous:
+        hide = Hide(students, store.class_secret())
+        for grade in map(hide.grade, grades()):
+            page = _write_feedback(store, grade)
+            store.write(f"{ANONYMOUS}/{safe_name(grade.student)}.html", page)
+        store.remove_others(ANONYMOUS, ".html", map(hide.name, students))
+        hidden = summarise(map(hide.grade, grades()), exercises)
+        store.write(f"{ANONYMOUS}/report.html", report_page(hidden, pages=""))
+        store.write(f"{ANONYMOUS}.csv", write_table("page student", hide.table()))
+    files = "report.html examples.html feedback/ feedback.zip grades.csv totals.csv".split()
+    files += [*map(FORMATS.__getitem__, formats), *[f"{ANONYMOUS}/"] * is_anonymous]
     return render(
         "published.txt",
         out=store.out,
         summary=summary,
         without_id=without_id,
         num_overrides=sum(map(len, overrides.values())),
-        files=["report.html", "feedback/", "grades.csv", "totals.csv", *map(FORMATS.get, formats)],
+        files=files,
     )
 
 
 def store_decisions(store: Store, outcome: Outcome, path: Path) -> str:
     """Store a person's decisions beside the grades; return a line for the terminal."""
-    grades = store.load_all(outcome.students)
-    new = read_points(path, grades, getpass.getuser(), comment="comment", only_open=True)
+    grades, warnings = store.load_all(outcome.students), list[str]()
+    new = read_points(path, grades, getpass.getuser(), only_open=True, warn=warnings.append)
     known = store.load_json(DECISIONS)
     for student, own in new.items():
         known[student] = {**known.get(student, {}), **own}
     store.write_json(DECISIONS, known)
-    return f"{count(sum(map(len, new.values())), 'open exercise')} decided by {path}.\n"
+    lines = [f"{count(sum(map(len, new.values())), 'open exercise')} decided by {path}.", *warnings]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _write_feedback(store: Store, grade: SubmissionGrade) -> str:
