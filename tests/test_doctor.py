@@ -27,7 +27,6 @@ NMS = """Traceback (most recent call last):
   File "torchvision/_meta_registrations.py", line 163, in <module>
 RuntimeError: operator torchvision::nms does not exist
 """
-NUMPY = "A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it may crash."
 
 
 def failed(error):
@@ -64,8 +63,8 @@ def test_diagnose_finds_nothing_to_mend_on_a_healthy_machine(monkeypatch):
     findings = doctor.diagnose(healthy)
     assert [f for f in findings if f.state == "mend"] == []
     subjects = {finding.subject for finding in findings}
-    wanted = {"python", "kernel", "cores", "device", "profile", "CIFAR-10", "memory", "results"}
-    wanted |= {"grading", "threads", "torch build", "vitedu"}
+    wanted = {"python", "kernel", "cores", "device", "profile", "CIFAR-10", "results"}
+    wanted |= {"grading", "torch build", "vitedu"}
     assert subjects == wanted | set(doctor.IMPORTS) | set(doctor.OTHER_PACKAGES)
     assert doctor.text(findings).endswith("everything is in place")
 
@@ -138,37 +137,17 @@ def test_lesson_works_on_this_machine(name):
         ("torch", "1.13.1", FINE, "1.13.1 is older than", 'pip install --upgrade "torch>='),
         ("torch", "2.9+cpu", failed("E\nOSError: libc10.so"), "OSError: libc10.so", "torch"),
         ("torch", "2.9", failed(""), "it ended without a message", "--force-reinstall torch"),
-        ("torch", "2.9", ProcessResult(True, "", NUMPY), "was built for NumPy 1", '"numpy<2"'),
         ("torchvision", "0.24", failed("ImportError: x"), "ImportError: x", "torch torchvision"),
     ],
-    ids=["missing", "old", "broken", "crashed", "numpy", "torchvision"],
+    ids=["missing", "old", "broken", "crashed", "torchvision"],
 )
 def test_library_says_what_is_wrong_with_it(monkeypatch, name, version, ran, text, remedy):
-    """Missing, old, broken and built for another NumPy are told apart."""
+    """Missing, old and broken are told apart."""
     monkeypatch.setattr(doctor, "version_of", lambda name: version)
     found = doctor.library(name, lambda code: ran)
     assert found.state == "mend"
     assert text in found.text
     assert remedy in found.remedy
-
-
-@pytest.mark.parametrize(
-    ("environment", "state", "text"),
-    [
-        ({"GOMP_SPINCOUNT": "1000"}, "good", "briefly (GOMP_SPINCOUNT=1000)"),
-        ({"OMP_WAIT_POLICY": "PASSIVE"}, "good", "briefly (OMP_WAIT_POLICY=PASSIVE)"),
-        ({"GOMP_SPINCOUNT": "300000"}, "note", "long loop (GOMP_SPINCOUNT=300000)"),
-        ({"GOMP_SPINCOUNT": "infinity"}, "note", "long loop (GOMP_SPINCOUNT=infinity)"),
-        ({"OMP_WAIT_POLICY": "active"}, "note", "long loop (OMP_WAIT_POLICY=active)"),
-        ({}, "note", "nothing is set"),
-    ],
-    ids=["ours", "passive", "long", "endless", "active", "none"],
-)
-def test_long_waits_of_threads_are_worth_a_note(environment, state, text):
-    """The settings that OpenMP reads are shown, and those that hold a busy laptop up are named."""
-    found = doctor.threads(environment)
-    assert found.state == state and text in found.text
-    assert ("unset these" in found.remedy) == (state == "note")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="GNU OpenMP")
@@ -303,11 +282,9 @@ def test_grading_says_how_well_answers_are_isolated(ran, state, text, remedy):
     assert (found.state, found.text, found.remedy) == (state, text, remedy)
 
 
-def test_python_that_is_too_old_and_little_memory_are_named():
-    """3.10 is below the floor; little or unknown memory is worth knowing, never an error."""
+def test_python_that_is_too_old_is_named():
+    """3.10 is below the floor."""
     assert doctor.python((3, 10, 18)).state == "mend" and doctor.python((3, 11, 0)).state == "good"
-    assert [doctor.memory(size).state for size in (2.0, None, 16.0)] == ["note", "note", "good"]
-    assert "2.0 GB is little" in doctor.memory(2.0).text
 
 
 def test_store_that_can_not_be_written_is_named(tmp_path):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,6 @@ from pathlib import Path
 from vitedu import __version__, files
 from vitedu.course.environments import CPU_BUILD, ROOT, has_nvidia_gpu, is_clone
 
-MAX_SPINS = 10_000  # rounds of the loop in which an OpenMP thread waits
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
 WHEEL = f"vitedu-{__version__}-py3-none-any.whl"
 NO_BOX = "grading isolates answers by what Linux offers; on Windows work in WSL"
@@ -118,7 +117,6 @@ def diagnose(run: Callable[..., ProcessResult] = run_python) -> list[Condition]:
         findings += machine(hardware.result(), torch_works)
         if torch_works:
             findings.append(grading(boxed.result() if boxed else ProcessResult(False, "", NO_BOX)))
-    findings += [threads(os.environ), memory(total_memory())]
     if version_of("platformdirs"):
         findings.append(store(files.data_folder()))
     return findings
@@ -209,11 +207,6 @@ def library(name: str, run: Callable[..., ProcessResult]) -> Condition:
             "made\n"
             f"for another torch. Reinstall both with one command, so that they match:\n{remedy}"
         )
-    elif "compiled using NumPy 1.x" in result.err:
-        numpy = version_of("numpy")
-        problem = f"{finding.text} was built for NumPy 1, but NumPy {numpy} is installed"
-        newer, older = pip("--upgrade", name), pip('"numpy<2"')
-        remedy = f"Take a newer {name}:  {newer}\nor an older NumPy: {older}"
     elif result.ok:
         return finding
     else:
@@ -287,21 +280,6 @@ def build(device: str, cuda: str | None) -> Condition:
     return Condition("torch build", "note", text, remedy)
 
 
-def threads(environment: Mapping[str, str]) -> Condition:
-    """Look how torch's threads wait for each other, which matters as soon as a core is shared."""
-    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS")
-    settings = ", ".join(f"{name}={environment[name]}" for name in names if environment.get(name))
-    spins = environment.get("GOMP_SPINCOUNT", "")
-    is_short = spins.isdigit() and int(spins) <= MAX_SPINS
-    if is_short or (not spins and environment.get("OMP_WAIT_POLICY", "").lower() == "passive"):
-        return Condition("threads", "good", f"wait for each other briefly ({settings})")
-    text = f"wait for each other in a long loop ({settings or 'nothing is set'})"
-    remedy = (
-        "unset these: beside a busy program, training with two threads can take ten times as long"
-    )
-    return Condition("threads", "note", text, remedy)
-
-
 def can_isolate() -> bool:
     """Tell whether this is a system whose means the grader can use."""
     return all(importlib.util.find_spec(module) for module in ("fcntl", "resource"))
@@ -318,24 +296,6 @@ def grading(result: ProcessResult) -> Condition:
     if isolation["level"] == "full":
         return Condition("grading", "good", f"{text}: {', '.join(isolation['by'])}")
     return Condition("grading", "note", text, "\n".join(isolation["lines"]))
-
-
-def total_memory() -> float | None:
-    """Give the machine's memory in GB, None where Python cannot tell."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
-def memory(gigabytes: float | None) -> Condition:
-    """Look at the memory; less than 4 GB is tight for torch and a browser."""
-    if gigabytes is None:
-        return Condition("memory", "note", "unknown on this platform")
-    if gigabytes < 4:
-        remedy = "close other programs; VITEDU_PROFILE=quick keeps the experiments small"
-        return Condition("memory", "note", f"{gigabytes:.1f} GB is little", remedy)
-    return Condition("memory", "good", f"{gigabytes:.1f} GB")
 
 
 def store(folder: Path) -> Condition:
