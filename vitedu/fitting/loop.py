@@ -24,7 +24,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.fitting.augmentation import augment
-from vitedu.fitting.compiling import CompiledModel
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.curves import LiveCurves
 from vitedu.fitting.evaluating import (
@@ -134,7 +133,10 @@ class Run:
         self.learner = copy.deepcopy(model) if self.has_average else model
         self.forward: Callable = self.learner
         if config.compile:
-            self.forward = CompiledModel(self.learner, config.batch_size, self.note)
+            # for one shape: a second translation would cost more than a short batch saves
+            translated: Callable = torch.compile(self.learner, dynamic=False)
+            whole, plain = config.batch_size, self.learner
+            self.forward = lambda batch: (translated if len(batch) == whole else plain)(batch)
         self.images = data.train.images.to(device)
         self.labels = data.train.labels.to(device)
         names = getattr(data, "class_names", None)
