@@ -7,15 +7,8 @@ import pytest
 from vitedu.__main__ import main
 from vitedu.bench.experiments import Measurement, ablations, measured, settings_of
 from vitedu.bench.experiments.ablations import ARMS, CHANGES, summary
-from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
 from vitedu.options import ViTConfigWithOptions, preset
-
-
-@pytest.fixture(scope="module")
-def data():
-    """A hundred drawn shapes."""
-    return load_data("shapes", limit=100, held_out=50)
 
 
 @pytest.fixture
@@ -47,7 +40,7 @@ def test_every_change_changes_one_thing_that_exists():
 
 def test_bench_refuses_words_that_match_nothing(tmp_path, capsys):
     """The message lists the choices."""
-    words = ["bench", "ablations", "--data", "shapes", "--json", str(tmp_path / "x")]
+    words = ["bench", "experiments", "ablations", "--json", str(tmp_path / "x")]
     assert main([*words, "--only", "convolution"]) == 2
     assert "rotary positions" in capsys.readouterr().err
     with pytest.raises(ValueError, match="rotary positions"):

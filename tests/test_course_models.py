@@ -1,4 +1,4 @@
-"""The weights that notebook 03 ends with: the stand-in offline, else the published ones."""
+"""The weights that notebook 09 ends with: the stand-in offline, else the published ones."""
 
 import pytest
 import torch

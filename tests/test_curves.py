@@ -1,4 +1,4 @@
-"""vitedu.fitting.curves: one figure below the cell, new after each epoch; nothing elsewhere."""
+"""vitedu.fitting.curves: one figure below the cell, new after each epoch."""
 
 import base64
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from vitedu.fitting import curves
 from vitedu.fitting import loop as fitting
 from vitedu.fitting.config import TrainConfig
-from vitedu.fitting.curves import LiveCurves, draw_curves
+from vitedu.fitting.curves import draw_curves
 from vitedu.fitting.history import EpochResult, History
 
 
@@ -33,38 +33,21 @@ def test_curves_of_photographs_have_horizons(monkeypatch):
     assert not draw_curves(history_of(2)).axes[1].texts
 
 
-def test_live_curves_replace_their_figure(monkeypatch):
-    """Each call hands the display a PNG and its words."""
-    shown = []
-    monkeypatch.setattr(curves, "notebook_display", lambda: lambda *both: shown.append(both))
-    live = LiveCurves(num_classes=4)
-    for epochs in (1, 2):
-        live(history_of(epochs))
-    (first, _), (second, words) = shown
-    assert base64.b64decode(second["image/png"]).startswith(b"\x89PNG")
-    assert first["image/png"] != second["image/png"]
-    assert 'alt="Figure: ' in words["text/html"]
-
-
-def test_live_curves_draw_nothing_outside_a_notebook(monkeypatch):
-    """A run in a terminal or a log loads no matplotlib for them."""
-    monkeypatch.setattr(curves, "draw_curves", None)  # would raise if called
-    LiveCurves()(history_of(1))
-
-
 def test_fit_shows_curves_below_the_bar_in_a_notebook(monkeypatch):
     """One figure an epoch, none where progress is not wanted."""
     import torch
     from torch import nn
 
     shown = []
-    monkeypatch.setattr(curves, "notebook_display", lambda: lambda *both: shown.append(both))
+    monkeypatch.setattr(fitting, "notebook_display", lambda: lambda *both: shown.append(both))
     images = torch.arange(4 * 3 * 4 * 4, dtype=torch.uint8).view(4, 3, 4, 4)
     part = SimpleNamespace(images=images, labels=torch.tensor([0, 1, 0, 1]))
     data = SimpleNamespace(train=part, validation=part, mean=[0.5] * 3, std=[0.2] * 3)
     model = nn.Sequential(nn.Flatten(), nn.Linear(48, 2))
     config = TrainConfig(epochs=2, device="cpu", crop_padding=None)
     fitting.fit(model, data, config)
-    assert len(shown) == 2
+    (first, _), (second, words) = shown
+    assert base64.b64decode(second["image/png"]).startswith(b"\x89PNG")
+    assert first["image/png"] != second["image/png"] and 'alt="Figure: ' in words["text/html"]
     fitting.fit(model, data, config, show_progress=False)
     assert len(shown) == 2

@@ -3,8 +3,6 @@
 import functools
 import hashlib
 import http.server
-import io
-import json
 import tarfile
 import threading
 import time
@@ -16,7 +14,7 @@ import torch
 from PIL import Image
 
 from vitedu.__main__ import main
-from vitedu.data import cifar10, packing
+from vitedu.data import cifar10
 from vitedu.data.image_folder import find_images, read_photo, to_square
 from vitedu.data.loading import Data, channel_statistics, load_data, split_rows, stratified_order
 from vitedu.data.shapes import SHAPES, draw_shapes
@@ -307,54 +305,27 @@ def test_pillow_without_jpeg_is_one_line_with_a_remedy(monkeypatch):
         load_data(limit=1, held_out=1)
 
 
-def make_archive(path: Path) -> dict[str, bytes]:
-    """Write an archive of JPEG images: ten training images of two classes each, two for testing."""
-    rng = np.random.default_rng(0)
-    files = {}
-    with tarfile.open(path, "w:xz") as archive:
-        for half, count in (("train", 10), ("test", 2)):
-            for name in ("truck", "airplane"):
-                for index in range(count):
-                    pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
-                    stream = io.BytesIO()
-                    Image.fromarray(pixels).save(stream, "jpeg")
-                    entry = tarfile.TarInfo(f"./{half}/{name}/{index:04d}.jpg")
-                    entry.size = len(stream.getvalue())
-                    archive.addfile(entry, io.BytesIO(stream.getvalue()))
-                    files[entry.name] = stream.getvalue()
-    return files
-
-
-def test_packed_images_are_those_of_the_archive_split_as_a_folder_is(tmp_path):
-    """Each decodes to the pixels of its file; the validation images are those of the folder."""
-    files = make_archive(tmp_path / "a.tar.xz")
-    packed, sizes = packing.pack(tmp_path / "a.tar.xz")
-    assert sizes == (18, 2, 4)
-    for name, stream in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(stream)
-    folder = load_data(tmp_path, seed=0)
-    images = np.split(cifar10.decode_rows(packed, np.arange(24)), [18, 20])
-    labels = np.split(packed["labels"], [18, 20])
-    for split, pixels, numbers in zip(splits(folder).values(), images, labels, strict=True):
-        names = [cifar10.CLASS_NAMES[number] for number in numbers]
-        expected = [folder.class_names[number] for number in split.labels]
-        pairs = zip([each.tobytes() for each in split.images.numpy()], expected, strict=True)
-        assert sorted(zip([each.tobytes() for each in pixels], names, strict=True)) == sorted(pairs)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(
     not CIFAR_ARCHIVE.exists(), reason=f"needs {CIFAR_ARCHIVE.name} beside the project"
 )
-def test_file_of_photographs_is_made_of_the_archive(tmp_path, capsys):
-    """Packing again gives the same bytes, sizes and statistics as the package states."""
-    packing.main(CIFAR_ARCHIVE, tmp_path / "again.safetensors")
-    said = capsys.readouterr().out
-    assert cifar10.SHA256 in said and f"SIZES {cifar10.SIZES}" in said
-    mean, std = (json.loads(line.split(" ", 1)[1]) for line in said.splitlines()[-2:])
-    assert mean == pytest.approx(cifar10.MEAN, abs=1e-5)
-    assert std == pytest.approx(cifar10.STD, abs=1e-5)
+def test_file_of_photographs_holds_the_archive():
+    """Every JPEG stream with its class once; the test images are the archive's."""
+    packed, expected = cifar10.read_packed(), {"train": [], "test": []}
+    with tarfile.open(CIFAR_ARCHIVE) as archive:
+        for member in archive:
+            if file := archive.extractfile(member):
+                half, kind = member.name.split("/")[-3:-1]
+                expected[half].append((cifar10.CLASS_NAMES.index(kind), file.read()))
+    header, bodies = packed["header"].tobytes(), packed["bodies"].tobytes()
+    ends = packed["lengths"].cumsum(dtype=np.int64)
+    places = zip(packed["labels"].tolist(), ends - packed["lengths"], ends, strict=True)
+    streams = [(label, header + bodies[start:end]) for label, start, end in places]
+    assert sorted(streams[:50_000]) == sorted(expected["train"])
+    assert sorted(streams[50_000:]) == sorted(expected["test"])
+    pixels = torch.from_numpy(cifar10.decode_rows(packed, np.arange(45_000)))
+    for found, stated in zip(channel_statistics(pixels), (cifar10.MEAN, cifar10.STD), strict=True):
+        assert found.tolist() == pytest.approx(stated, abs=1e-5)
 
 
 def test_original_without_a_network_is_one_line_with_remedies(monkeypatch):

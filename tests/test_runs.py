@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import subprocess
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from safetensors.torch import save_file
 from torch import nn
 
 from vitedu.__main__ import main
-from vitedu.bench import laptop as benchmarks
 from vitedu.data import cifar10, load_data
 from vitedu.fitting import loop, runs
 from vitedu.fitting.checkpoints import load_checkpoint, save_checkpoint
@@ -408,31 +406,3 @@ def test_a_last_step_that_breaks_the_weights_is_noticed(folder, tmp_path, monkey
     assert main(["train", "--data", str(folder), "--out", str(tmp_path / "x"), *WORDS]) == 1
     assert "the loss is not finite any more: epoch 1, step" in capsys.readouterr().err
     load_run(tmp_path / "x", "cpu")
-
-
-@pytest.mark.parametrize("busy", [False, True])
-def test_bench_prints_a_row_a_seed_and_the_mean(folder, monkeypatch, capsys, busy):
-    """A short run on easy data: two rows and their mean; beside a neighbour, seconds twice."""
-    monkeypatch.setattr(benchmarks, "load_data", lambda name: load_data(str(folder)))
-    config = TrainConfig(epochs=1, batch_size=16)
-    benchmarks.bench_laptop([3, 4], torch.device("cpu"), busy, config)
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
-    assert [row[0] for row in rows] == ["seed", "3", "4", "mean"]
-    assert {len(row) for row in rows[1:]} == {5 if busy else 3}
-    shares = [float(row[1].rstrip("%")) for row in rows[1:]]
-    assert shares[2] == pytest.approx(sum(shares[:2]) / 2, abs=0.11)
-
-
-def test_busy_process_runs_only_while_it_is_wanted(monkeypatch):
-    """It is alive inside the block and gone behind it, after an error too."""
-    started, start = [], subprocess.Popen
-
-    def watched(*args, **kwargs):
-        started.append(start(*args, **kwargs))
-        return started[0]
-
-    monkeypatch.setattr(benchmarks.subprocess, "Popen", watched)
-    with pytest.raises(RuntimeError), benchmarks.busy_process():
-        assert started[0].poll() is None
-        raise RuntimeError
-    assert started[0].poll() is not None

@@ -1,14 +1,9 @@
 """What the textbook layers do without: fast forms, rotary positions, QK-norm, SwiGLU and more.
 
 Role: the layers of a ``ViTConfigWithOptions``, and the functions behind them. An option of
-``AttentionWithOptions`` and ``FusedMlp`` changes one step and adds no parameter, so weights of one
-form load into any other. ``SwiGlu`` and ``QuickGelu`` stand in published models since 2021,
-``ConvStem`` in place of ``PatchEmbed``. Not here: the model (``options``).
-
-A linear layer that sees every token alone is a convolution with a kernel of one. On a CPU torch
-sends the two to different libraries: float32 products to MKL, whose AVX-512 kernels serve Intel's
-processors alone, convolutions to oneDNN, which asks the processor what it can do. On an AVX-512
-processor of another maker the convolution is faster for long sequences, by a tenth to a half.
+``AttentionWithOptions`` changes one step and adds no parameter, so weights of one form load into
+any other. ``SwiGlu`` and ``QuickGelu`` stand in published models since 2021, ``ConvStem`` in place
+of ``PatchEmbed``. Not here: the model (``options``).
 
 Legend: B batch, T tokens, D embed_dim, nh heads, hd head_dim, gh gw patch grid.
 
@@ -19,7 +14,6 @@ small convolutions in front (arXiv 2106.14881).
 """
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,7 +22,6 @@ from torch import nn
 
 from vitedu.attention import MultiHeadAttention, merge_heads
 from vitedu.encoder import EncoderBlock, Mlp
-from vitedu.hardware import cpu_flags
 
 ROTARY_BASE = 100.0  # the slowest pair of features turns about 1/100 as fast as the first
 
@@ -93,38 +86,6 @@ def rotate(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))  # (..., T, hd/2)
     turned = pairs * torch.view_as_complex(table.float())  # (T, hd/2)
     return torch.view_as_real(turned).flatten(-2).to(x.dtype)  # -> (..., T, hd)
-
-
-def fast_linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
-    """Apply a linear layer to tokens (B, T, D): (B, T, D'), equal to ``layer(x)`` to rounding.
-
-    Args:
-        layer: a linear layer, or what took its place (LoRA, int8), which is then called as it is.
-        x: tokens (B, T, D).
-
-    Example:
-        >>> fast_linear(nn.Linear(8, 12), torch.zeros(2, 5, 8)).shape
-        torch.Size([2, 5, 12])
-    """
-    if type(layer) is not nn.Linear:
-        return layer(x)
-    if x.device.type != "cpu":
-        return F.linear(x, layer.weight, layer.bias)
-    is_float32 = x.dtype is torch.float32 and not torch.is_autocast_enabled("cpu")
-    is_long = x.shape[1] >= 64  # with fewer tokens an image the convolution is the slower one
-    if is_float32 and is_long and PREFERS_CONVOLUTION:
-        pixels = x.transpose(1, 2).unsqueeze(2)  # (B, T, D) -> (B, D, 1, T), channels last, no copy
-        pixels = F.conv2d(pixels, layer.weight[:, :, None, None], layer.bias)
-        return pixels.squeeze(2).transpose(1, 2)  # (B, D', 1, T) -> (B, T, D'), no copy
-    return F.linear(x, layer.weight, layer.bias)
-
-
-def prefers_convolution() -> bool:
-    """Whether this CPU has AVX-512 and is not Intel's; False where Linux does not tell."""
-    return "avx512f" in cpu_flags() and "GenuineIntel" not in Path("/proc/cpuinfo").read_text()
-
-
-PREFERS_CONVOLUTION = prefers_convolution()  # once: torch.compile looks into what is called
 
 
 class MatrixConv2d(nn.Module):
@@ -214,23 +175,6 @@ def small_convolution(in_channels: int, out_channels: int, stride: int = 1) -> n
     """Build one layer of ``ConvStem``: 3 x 3, BatchNorm, GELU."""
     convolution = MatrixConv2d(in_channels, out_channels, kernel_size=3, stride=stride)
     return nn.Sequential(convolution, nn.BatchNorm2d(out_channels), nn.GELU())
-
-
-class FusedMlp(Mlp):
-    """An ``Mlp`` whose layers run in the fastest form; ``fused = False`` switches an instance back.
-
-    Example:
-        >>> FusedMlp(embed_dim=12, hidden_dim=48)(torch.zeros(2, 5, 12)).shape
-        torch.Size([2, 5, 12])
-    """
-
-    fused = True
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Map tokens (B, T, D) to (B, T, D)."""
-        if not self.fused:
-            return super().forward(x)
-        return fast_linear(self.fc2, self.act(fast_linear(self.fc1, x)))
 
 
 class QuickGelu(nn.Module):
@@ -326,21 +270,16 @@ class AttentionWithOptions(MultiHeadAttention):
         # has
         is_slow = q.device.type == "cpu" and (q.dtype is torch.bfloat16 or k.shape[-2] <= 128)
         if self.fused and not is_slow:
-            merged = merge_heads(F.scaled_dot_product_attention(q, k, v))  # (B, T, D)
-            return fast_linear(self.proj, merged), None
+            return self.proj(merge_heads(F.scaled_dot_product_attention(q, k, v))), None
         scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, T, hd) @ (B, nh, hd, T)
         weights = scores.softmax(dim=-1)  # (B, nh, T, T)
-        merged = merge_heads(weights @ v)
-        if self.fused:
-            return fast_linear(self.proj, merged), None
-        return self.proj(merged), weights
+        return self.proj(merge_heads(weights @ v)), None if self.fused else weights
 
     def queries_keys_values(
         self, x: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Project tokens (B, T, D) to queries, keys and values, each (B, nh, T, hd)."""
-        qkv = fast_linear(self.qkv, x) if self.fused else self.qkv(x)  # (B, T, 3D)
-        qkv = qkv.unflatten(-1, (3, self.num_heads, -1))  # (B, T, 3, nh, hd)
+        qkv = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))  # (B, T, 3, nh, hd)
         qkv = qkv.permute(2, 0, 3, 1, 4)  # -> (3, B, nh, T, hd)
         # one copy here spares several in the products and in their backward pass; the compiler
         # plans its own copies, and with this one a compiled step on a CPU takes almost twice as
@@ -455,8 +394,7 @@ def block_with_options(config: Any, number: int) -> EncoderBlock:
             qk_norm=config.qk_norm,
             rotary=(config.grid_size, config.num_prefix_tokens) if config.rope else None,
         )
-    mlp = FusedMlp if config.fused and config.mlp == "gelu" else MLPS[config.mlp]
-    layers = {"attention": attention, "mlp": mlp}
+    layers = {"attention": attention, "mlp": MLPS[config.mlp]}
     sizes = config.embed_dim, config.num_heads, config.mlp_ratio
     if config.drop_rate or config.drop_path_rate:
         path_rate = config.drop_path_rate * number / max(1, config.depth - 1)

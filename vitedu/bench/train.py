@@ -8,13 +8,9 @@ form computes the class token alone, since the head reads nothing else.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
-from multiprocessing import get_context
-from pathlib import Path
 from statistics import median
 
 import torch
@@ -26,7 +22,6 @@ from vitedu.options import build_model, preset, with_options
 from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread
 from vitedu.vit import ViTConfig
 
-STATUS = Path("/proc/self/status")  # Linux tells there what a process holds
 BASE = "timm"  # whose rate the others' are divided by
 # module and class of each library, and the arguments with our sizes that they take
 LIBRARIES = {
@@ -89,33 +84,6 @@ def make_step(
     return step, sum(parameter.numel() for parameter in model.parameters())
 
 
-def peak_memory(*work) -> int:
-    """Measure how many bytes a candidate takes at the peak of its steps, in a process of its own.
-
-    CUDA: what torch allocated. CPU: by how much the process's peak grew over that before the model
-    was built. 0 for compiled models, where the compiler would be measured, and outside of Linux.
-    """
-    if work[0].endswith(COMPILED) or not STATUS.exists():
-        return 0
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(peak_here, torch.get_num_threads(), *work).result()
-
-
-def peak_here(threads: int, name, config, batch, dtype, device) -> int:
-    """Step three times and return by how many bytes memory grew at most."""
-
-    def peak() -> int:  # getrusage would count the parent's too
-        words = STATUS.read_text().split()
-        return 1024 * int(words[words.index("VmHWM:") + 1])
-
-    torch.set_num_threads(threads)
-    make_step(name, replace(config, depth=1), 1, dtype, device)[0]()  # loads what all need
-    before, (step, _) = peak(), make_step(name, config, batch, dtype, device)
-    for _ in range(3):
-        step()
-    return peak() - before if device.type == "cpu" else torch.cuda.max_memory_allocated(device)
-
-
 def bench_train(
     device: torch.device, precisions, presets, *, batch: int, rounds: int, compiled: bool
 ) -> None:
@@ -131,14 +99,12 @@ def bench_train(
     names = [name for name in names if name.removesuffix(COMPILED) not in missing]
     for each, precision in product(presets, precisions):
         work = preset(each), batch, getattr(torch, precision), device
-        peaks = {name: peak_memory(name, *work) for name in names}
         keep_freed_memory()  # as fit does
         steps = {name: make_step(name, *work) for name in names}
         times = seconds_in_turn({name: step for name, (step, _) in steps.items()}, rounds, device)
         print(f"\n{each}, {precision}, batch {batch}, medians of {rounds} rounds")
-        print(f"step                    parameters         images/s   x {BASE}  peak memory")
+        print(f"step                    parameters         images/s   x {BASE}")
         for name, seconds in times.items():
             ratio = f"{median_speedup(times, name, BASE):.2f}" if BASE in times else "-"
-            peak = f"{peaks[name] / 1e6:,.0f} MB" if peaks[name] else "-"
             rate = f"{batch / median(seconds):,.0f} ±{spread(seconds):>4.0%}"
-            print(f"{name:<22}{steps[name][1]:>12,d} {rate:>16}  {ratio:>7}  {peak:>11}")
+            print(f"{name:<22}{steps[name][1]:>12,d} {rate:>16}  {ratio:>7}")

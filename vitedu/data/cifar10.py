@@ -1,8 +1,7 @@
 """CIFAR-10 as it comes with the package: one file of JPEG streams, decoded when asked for.
 
 Role: read the file, see that it is whole, decode some of its images. Not here: order and limits
-(``loading``), how the file is made (``packing``), whose photographs they are
-(``photographs/SOURCES.md``).
+(``loading``), whose photographs they are and how the file was made (``photographs/SOURCES.md``).
 
 All streams begin with the same 623 bytes, which the file holds once. Decoding takes about 50
 microseconds an image, so nothing is unpacked and nothing is cached. Pillow decodes:

@@ -253,15 +253,9 @@ def random_mix(
 def random_boxes(
     area: torch.Tensor, height: int, width: int, generator: torch.Generator
 ) -> torch.Tensor:
-    """Draw a rectangle for each image and give it as a mask.
+    """Draw a rectangle for each image, (B, H, W), True inside; ``area`` (B,) is before the cut.
 
-    Args:
-        area: (B,) share of the image that each covers before the edges cut it.
-        height, width: of the images, pixels.
-        generator: the source of all draws.
-
-    Returns:
-        (B, H, W) booleans, True inside. The centre is uniform over the image.
+    The centre is uniform over the image, whose edges may cut it.
     """
     B, side = len(area), area.sqrt()
     top = uniform(B, generator) * height - side * height / 2
@@ -274,16 +268,7 @@ def random_boxes(
 
 
 def random_erasing(images: torch.Tensor, share: float, generator: torch.Generator) -> torch.Tensor:
-    """Fill a rectangle with noise in some of the images.
-
-    Args:
-        images: (B, C, H, W) float, normalised.
-        share: of the images.
-        generator: the source of all draws.
-
-    Returns:
-        (B, C, H, W); a rectangle covers 2 % to 33 % of its image, edges aside.
-    """
+    """Fill a rectangle, 2 % to 33 % of its image, with noise in a share of the images."""
     B, _, H, W = images.shape
     inside = random_boxes(uniform(B, generator, 0.02, 0.33), H, W, generator)
     hit = (uniform(B, generator) < share)[:, None, None] & inside

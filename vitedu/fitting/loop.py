@@ -24,9 +24,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.fitting.augmentation import augment
-from vitedu.fitting.compiling import CompiledModel
 from vitedu.fitting.config import TrainConfig
-from vitedu.fitting.curves import LiveCurves
+from vitedu.fitting.curves import draw_curves
 from vitedu.fitting.evaluating import (
     autocast,
     logits_of,
@@ -46,7 +45,7 @@ from vitedu.fitting.history import (
 from vitedu.fitting.optimizers import freeze, make_optimizer, update_average
 from vitedu.fitting.resuming import load_state, save_state
 from vitedu.hardware import keep_freed_memory, pick_device, pick_precision
-from vitedu.progressbar import ProgressBar
+from vitedu.progressbar import ProgressBar, notebook_display
 from vitedu.training import cross_entropy, warmup_cosine
 
 __all__ = ["Run", "fit", "logits_of", "measure_test_accuracy", "predict"]
@@ -134,7 +133,10 @@ class Run:
         self.learner = copy.deepcopy(model) if self.has_average else model
         self.forward: Callable = self.learner
         if config.compile:
-            self.forward = CompiledModel(self.learner, config.batch_size, self.note)
+            # for one shape: a second translation would cost more than a short batch saves
+            translated: Callable = torch.compile(self.learner, dynamic=False)
+            whole, plain = config.batch_size, self.learner
+            self.forward = lambda batch: (translated if len(batch) == whole else plain)(batch)
         self.images = data.train.images.to(device)
         self.labels = data.train.labels.to(device)
         names = getattr(data, "class_names", None)
@@ -161,7 +163,7 @@ class Run:
             if self.bar.display is None:
                 self.bar.note(TABLE_HEADER)
         name = getattr(self.data, "name", "")
-        curves = LiveCurves(self.num_classes, name) if show_progress else None
+        curves = notebook_display() if show_progress else None
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             for epoch in range(done, config.epochs):
                 history.rows.append(self.epoch(epoch))
@@ -169,7 +171,8 @@ class Run:
                     save_state(resume, self)
                 self.note(table_line(history.rows[-1]))
                 if curves:
-                    curves(history)
+                    figure = draw_curves(history, self.num_classes, name)
+                    curves(*figure.outputs(dots=1))  # soon replaced
                 if on_epoch:
                     on_epoch(history)
 
@@ -256,21 +259,10 @@ class Run:
         return loss.detach(), (logits.argmax(dim=-1) == labels).sum()
 
     def augment(self, batch: torch.Tensor, is_clean: bool):
-        """Return what to learn from a batch.
-
-        Returns:
-            images (B, C, H, W), normalised; labels (B,); soft labels (B, K) or None.
-        """
-        labels = self.labels[batch]
-        images, targets = augment(
-            self.images[batch],
-            labels,
-            self.config,
-            self.num_classes,
-            self.scaling,
-            self.generator,
-            is_clean=is_clean,
-        )
+        """Give images (B, C, H, W), normalised, labels (B,), and soft labels (B, K) or None."""
+        images, labels = self.images[batch], self.labels[batch]
+        known = self.num_classes, self.scaling, self.generator
+        images, targets = augment(images, labels, self.config, *known, is_clean=is_clean)
         return images, labels, targets
 
 

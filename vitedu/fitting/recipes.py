@@ -25,7 +25,7 @@ TINY = TrainConfig(
 FINE_TUNING = TrainConfig(epochs=10, batch_size=16, lr=1e-3, crop_padding=2)
 
 RECIPES: dict[str, TrainConfig] = {
-    # the course's run on the drawn shapes; what it costs and reaches: vitedu bench laptop
+    # the course's run on the drawn shapes
     "vit_micro_patch8_32": TrainConfig(epochs=10, batch_size=64, lr=2e-3, crop_padding=2),
     # CIFAR-10 with the textbook model
     "vit_pico_patch4_32": TrainConfig(epochs=20, lr=1e-3, label_smoothing=0.1),

@@ -1,4 +1,4 @@
-"""The weights with pictures that notebook 03 ends with.
+"""The weights with pictures that notebook 09 ends with.
 
 Role: ``prepare_demo``: published weights, or our own model in their place. Not here: how published
 weights become ours (``loading``), the files of the small models (``reading``), figures (``plots``).

@@ -1,8 +1,8 @@
 """DINOv2 on photographs: what its patches, heads, positions and norms look like.
 
 Role: run such a model, or read what was measured of it beforehand and comes along
-(``dinov2/SOURCE.md``). Not here: weights by name (``loading``), where the shipped numbers were made
-(``vitedu.bench.dinov2``), figures (``vitedu.plots``).
+(``dinov2/SOURCE.md`` says how). Not here: weights by name (``loading``), figures
+(``vitedu.plots``).
 
 Legend: n photographs, N patches, T tokens, D embed_dim, L blocks, nh heads, gh gw patch grid.
 

@@ -1,4 +1,4 @@
-"""What made the difference: ``vitedu bench ablations``, from the textbook ViT one change at a time.
+"""What made the difference? From the textbook ViT, one change at a time.
 
 The end of notebook 04. Every arm changes one thing of the arm that it starts from. These are
 choices, so validation images decide. A change for the worse stays in the list.
@@ -12,11 +12,10 @@ import torch
 
 from vitedu.bench import experiments
 from vitedu.bench.experiments import Arms, Measurement, Profile, Results, Settings
-from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.options import build_model, preset
 
-PRESET = "vit_pico_patch4_32"
+PRESET, EPOCHS = "vit_pico_patch4_32", 3
 TEXTBOOK = "textbook: class token, AdamW 1e-3"
 BEST = "Muon at 4e-3"  # where the trials start
 
@@ -45,18 +44,12 @@ for name, (start, changes) in CHANGES.items():
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one arm on the photographs, on a few of them to try it out."""
+    """Train one arm, in the quick profile on few photographs, and measure it after the end."""
     data = experiments.images(profile, None, quick=(1_000, 1_000))
-    return train_arm(arm, seed, data, epochs=experiments.cut(3, profile, 1))
-
-
-def train_arm(arm: str, seed: int, data: Data, *, epochs: int, device: str = "auto") -> Results:
-    """Train one arm and measure it on the validation images, after the last epoch."""
     changes, recipe = experiments.settings_of(arm, ARMS)
-    sizes = {name: getattr(data, name) for name in ("image_size", "in_channels", "num_classes")}
     torch.manual_seed(seed)
-    model = build_model(preset(PRESET, fused=True, **sizes, **changes))
-    config = TrainConfig(epochs=epochs, seed=seed, device=device, **recipe)
+    model = build_model(preset(PRESET, fused=True, **changes))
+    config = TrainConfig(epochs=experiments.cut(EPOCHS, profile, 1), seed=seed, **recipe)
     columns = "train_images train_loss validation_loss validation_accuracy seconds device precision"
     return experiments.train_and_measure(model, data, config, columns, show_progress=True)
 
@@ -83,7 +76,7 @@ def summary(runs: Iterable[Measurement]) -> list[dict[str, Any]]:
             "accuracies": seeds,
         }
         line |= {"accuracy": fmean(seeds), "gains": gains, "data": options["data"]}
-        line |= {"gain": fmean(gains) if gains else None, "epochs": options.get("epochs")}
+        line |= {"gain": fmean(gains) if gains else None, "epochs": options.get("epochs", EPOCHS)}
         lines.append(line)
         found[arm, str(options)] = own
     return lines
