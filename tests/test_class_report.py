@@ -188,8 +188,8 @@ def test_what_was_left_out_matters_where_the_answer_failed():
 
 def test_what_belongs_to_nobody_is_told():
     """Files in the folder that bear no name."""
-    _, page = report(a_class(), problems=[Flag("other_file", "x.bin is no notebook")])
-    assert "of nobody known or out of date x.bin is no notebook" in page
+    _, page = report(a_class(), problems=[Flag("other_file", "x.bin is not a notebook")])
+    assert "of nobody known or out of date x.bin is not a notebook" in page
 
 
 def test_everybody_has_a_row_with_a_link_to_the_page():

@@ -56,7 +56,7 @@ def test_points_go_by_the_day_and_never_below_zero(tmp_path):
     ("line", "words"),
     [
         (",01,soon", "line 2: Invalid isoformat.*A date is written 2026-10-05 23:59"),
-        (",10_x,2026-10-05", "line 2: there is no notebook '10_x'"),
+        (",10_x,2026-10-05", "line 2: there is not a notebook '10_x'"),
         (",01,2026-10-05,-1", "line 2: points_a_day must be 0 or more"),
     ],
 )

@@ -97,7 +97,7 @@ def test_what_a_student_typed_is_harmless():
 
 
 def test_half_characters_do_not_stop_a_page():
-    """A file name that is no UTF-8."""
+    """A file name that is not UTF-8."""
     assert feedback_page(submission_grade("a\udcff")).encode("utf-8")
 
 

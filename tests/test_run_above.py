@@ -89,7 +89,7 @@ def test_a_check_says_that_the_answer_is_no_python(capsys):
         compile(answer, "cell", "exec")
     for source, before in ((check, None), (answer, error.value), (check, None), ("x", None)):
         run_above._print_advice(ran(source, error_before_exec=before))
-    said = f"Your cell of patchify is no Python (SyntaxError in line 1: {error.value.msg}), "
+    said = f"Your cell of patchify is not Python (SyntaxError in line 1: {error.value.msg}), "
     assert capsys.readouterr().out == f"{said}so it was not checked.\n"
     run_above._print_advice(ran("def patchify(images): pass"))
     run_above._print_advice(ran(check))

@@ -229,4 +229,4 @@ def notebook_named(name: str) -> str:
     for notebook in notebooks:
         if stem in (notebook, *notebook.split("_", 1)) or f"0{stem}" == notebook[:2]:
             return notebook
-    raise ValueError(f"there is no notebook {str(name)!r}; there are {', '.join(notebooks)}.")
+    raise ValueError(f"there is not a notebook {str(name)!r}; there are {', '.join(notebooks)}.")

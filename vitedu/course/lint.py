@@ -45,7 +45,7 @@ def lint(path: Path) -> list[str]:
         Sentences that name file, cell and remedy; an empty list if nothing is wrong.
 
     Raises:
-        ValueError: the file is no notebook.
+        ValueError: the file is not a notebook.
     """
     path = Path(path)
     notebook = read(path)

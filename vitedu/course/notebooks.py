@@ -24,7 +24,7 @@ def find_notebooks(path: Path) -> list[Path]:
 
     Raises:
         FileNotFoundError: the path does not exist.
-        ValueError: it is no notebook, or a folder without notebooks.
+        ValueError: it is not a notebook, or a folder without notebooks.
     """
     path = Path(path)
     if not path.exists():
@@ -53,7 +53,7 @@ def read(path: Path) -> NotebookNode:
     """Read a notebook in format 4.
 
     Raises:
-        ValueError: the file is no notebook of that format; the message names it.
+        ValueError: the file is not a notebook of that format; the message names it.
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))

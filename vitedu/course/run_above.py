@@ -48,7 +48,7 @@ def _name_broken_answers(result: Any) -> None:
         if isinstance(error, SyntaxError):
             _broken[name] = f"SyntaxError in line {error.lineno}: {error.msg}"
     for name in _broken.keys() & set(re.findall(r"\bcheck\((\w+)", source)):
-        print(f"Your cell of {name} is no Python ({_broken[name]}), so it was not checked.")
+        print(f"Your cell of {name} is not Python ({_broken[name]}), so it was not checked.")
 
 
 def is_defined_above(name: str) -> bool | None:

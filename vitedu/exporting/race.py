@@ -116,7 +116,7 @@ def read_lines(path: Path) -> list[dict]:
     try:
         return [json.loads(line) for line in lines]
     except ValueError as error:
-        raise ValueError(f"{path} holds a line that is no JSON ({error}); delete it.") from None
+        raise ValueError(f"{path} holds a line that is not JSON ({error}); delete it.") from None
 
 
 def race_table(folder: Path) -> str:

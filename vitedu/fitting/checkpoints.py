@@ -61,7 +61,7 @@ def load_description(folder: Path) -> dict:
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is no JSON: {error}.") from None
+        raise ValueError(f"{path} is not JSON: {error}.") from None
     description.get("model", {}).pop("layer_scale", None)  # an option of former runs, always off
     return description
 

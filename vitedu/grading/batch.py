@@ -545,7 +545,7 @@ class Store:
             return data
         with suppress(OSError):  # what a person decided may stand in it
             os.replace(path, f"{path}.damaged")
-            self.log(f"{name} is no JSON object; it is kept as {name}.damaged")
+            self.log(f"{name} is not JSON object; it is kept as {name}.damaged")
         return {}
 
     def write_json(self, name: str, data: dict) -> None:

@@ -57,7 +57,7 @@ def read_notebook(path: Path) -> NotebookFile:
     except OSError as error:
         return NotebookFile(problem=f"it cannot be opened: {error.strerror or error}")
     except ValueError as error:
-        return NotebookFile(problem=f"it is no JSON: {str(error)[:200]}")
+        return NotebookFile(problem=f"it is not JSON: {str(error)[:200]}")
 
 
 def open_regular(path: Path) -> BinaryIO:
