@@ -220,4 +220,4 @@ def test_outside_a_clone_one_line_says_what_is_missing(words, monkeypatch, tmp_p
         monkeypatch.setattr(getattr(environments, function), "__defaults__", (tmp_path,))
     monkeypatch.chdir(tmp_path)
     assert main(words.split()) == 2
-    assert capsys.readouterr().err.startswith("vitedu: this needs a clone of the repository")
+    assert capsys.readouterr().err.startswith("vitedu: the command needs a clone")

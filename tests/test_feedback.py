@@ -208,7 +208,7 @@ def test_what_is_open_for_one_reason_is_told_once():
         assert source.count(f'id="{exercise.id}"') == 1
     grades[0].detail = "another"
     page = Tags(feedback_page(submission_grade(exercises=grades))).said
-    assert page.count("no notebook that can") == 2
+    assert page.count("not a notebook that can") == 2
 
 
 def test_only_what_the_student_can_not_mend_has_no_advice():

@@ -229,8 +229,8 @@ import os, threading, time
 from vitedu.grading.box.limits import count_user_threads
 if os.geteuid() == 0:
     os.setresuid(60101, 60101, 60101)
-before = count_user_threads()
-end = threading.Event()
+[time.sleep(0.1) for _ in range(200) if count_user_threads() > 1]  # an earlier one is ending
+before, end = count_user_threads(), threading.Event()
 for _ in range(7):
     threading.Thread(target=end.wait).start()
 print(before, count_user_threads())

@@ -95,6 +95,6 @@ def test_bad_input_is_one_line(place):
     with pytest.raises(ValueError, match="no line of a race"):
         race_table(place)
     (place / "race.jsonl").write_text("{")
-    with pytest.raises(ValueError, match="no JSON"):
+    with pytest.raises(ValueError, match="not JSON"):
         race(place / "my_vit.py")
     assert main(["race", str(place / "none.py")]) == 2
