@@ -455,8 +455,8 @@ def test_restart_keeps_the_progress(patches):  # the tests below need no kernel
     )
     patches.wait_idle()
     cells = patches.cells()
-    start = next(k for k, c in enumerate(cells) if c["source"].startswith("# before torch"))
-    end = next(k for k, c in enumerate(cells) if c["source"] == 'progress("01_patches")')
+    start = next(k for k, c in enumerate(cells) if c["source"].startswith("# the set-up"))
+    end = next(k for k, c in enumerate(cells) if c["source"].startswith("progress("))
     assert patches.run(start)["execution_count"] == 1
     (said,) = texts(patches.run(end))
     assert f"all 1 of {len(in_notebook('01_patches'))}, " in said
