@@ -54,8 +54,8 @@ _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 _WORK_ENDINGS = (".py", ".pdf", ".html", ".docx")  # others: an instructor's notes
 # what systems and programs write; nobody hands it in
 _IGNORED = re.compile(
-    r"__macosx|__pycache__|thumbs\.db|desktop\.ini|timestamp\.txt|\.(_.*|ds_store|ipynb_checkpoints)",
-    re.I | re.S,
+    r"(?is)__macosx|__pycache__|thumbs\.db|desktop\.ini|timestamp\.txt"
+    r"|\.(_.*|ds_store|ipynb_checkpoints)"
 )
 
 
