@@ -1,7 +1,7 @@
 """The three hints of an exercise, as text and as buttons of a report.
 
-Role: ``next_hint`` counts what it shows. ``hints_html`` needs no kernel, so it can count nothing: a
-hint that is opened in a report is stored nowhere, and ``hints_used`` is the number of calls alone.
+Role: ``next_hint`` remembers how far it is, to know what comes next. ``hints_html`` needs no kernel
+and stores nothing. No hint costs points or stands in ``progress()``, however it was opened.
 """
 
 import html
@@ -16,7 +16,7 @@ BUTTON = (
 
 
 def next_hint(exercise: Exercise) -> str:
-    """Return the next hint of an exercise, and count it; after the last comes the last again."""
+    """Return the next hint of an exercise; after the last comes the last again."""
     number = count_hint(exercise.id)
     more = f'hint("{exercise.id}") shows the next'
     if number == NUM_HINTS:

@@ -5,6 +5,7 @@ by the source of its reference. Rules for notebooks are in ``vitedu.course.lint`
 in ``vitedu.course.tour``.
 """
 
+import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +87,15 @@ def clear_outputs(cells: list[dict]) -> int:
     return changed
 
 
+def without_outputs(notebook: NotebookNode) -> NotebookNode:
+    """Return a copy for a student: an output below an open exercise would give its answer away."""
+    result = copy.deepcopy(notebook)
+    for cell in result.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return result
+
+
 def exercise_cells(notebook: NotebookNode) -> Iterator[tuple[int, str]]:
     """Yield the index of the cell and the exercise id of every stub, in order."""
     for index, cell in enumerate(notebook.cells):
@@ -103,7 +113,7 @@ def solve_notebook(notebook: NotebookNode) -> NotebookNode:
         ValueError: a stub names an exercise that the syllabus does not have, or its reference is
             missing.
     """
-    result = nbformat.from_dict(json.loads(json.dumps(notebook)))
+    result = copy.deepcopy(notebook)
     for index, exercise_id in exercise_cells(result):
         if exercise_id not in BY_ID:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {exercise_id!r}.")

@@ -362,9 +362,6 @@ def _row(exercise: Exercise, entry: dict) -> list[str]:
         best, total, latest = (entry["challenge"][name] for name in ("best", "total", "stopped"))
         now = f" (latest: {latest})" if latest != best else ""
         remarks.append(f"challenge: {best} of {total} stopped{now}")
-    hints = entry.get("hints_used", 0)
-    if hints:
-        remarks.append(f"{hints} {'hint' if hints == 1 else 'hints'} used")
     core = "core" if exercise.core else ""
     row = [exercise.number, exercise.id, exercise.title, core, points, state]
     return [*row, ", ".join(remarks)]

@@ -16,7 +16,13 @@ from nbformat import NotebookNode
 from vitedu import __version__
 from vitedu.course import results
 from vitedu.course.colab import CELLS
-from vitedu.course.notebooks import exercise_cells, find_notebooks, read, shelf_path
+from vitedu.course.notebooks import (
+    exercise_cells,
+    find_notebooks,
+    read,
+    shelf_path,
+    without_outputs,
+)
 from vitedu.exercises import BY_ID, EXERCISES
 from vitedu.files import write_whole
 
@@ -46,7 +52,7 @@ def lay_notebooks(folder: Path) -> list[str]:
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(folder / RECORD, b"{}")
         for source in sources:
-            notebook, known = read(source), record.get(source.stem, {"cells": {}})
+            notebook, known = without_outputs(read(source)), record.get(source.stem, {"cells": {}})
             before, cells = known["cells"], _digests(notebook)
             place = folder / known.get("file", shelf_path(source.name))
             if before == cells and place.is_file():

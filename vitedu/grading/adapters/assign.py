@@ -11,7 +11,6 @@ trust it, and can read nbgrader's ``submitted/``.
 """
 
 import ast
-import copy
 import re
 import shutil
 from collections.abc import Sequence
@@ -20,7 +19,14 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course.notebooks import exercise_cells, find_notebooks, read, refuse_sources, shelf_path
+from vitedu.course.notebooks import (
+    exercise_cells,
+    find_notebooks,
+    read,
+    refuse_sources,
+    shelf_path,
+    without_outputs,
+)
 from vitedu.course.parsing import parse
 from vitedu.course.references import solution_source
 from vitedu.course.workspace import PAGES, find_sources
@@ -85,7 +91,7 @@ def limit_notebook(notebook: NotebookNode, exercises: Sequence[Exercise]) -> Not
     The stub of another exercise becomes the import of its reference, or the value, and the cell
     that checks it goes.
     """
-    result, chosen = _clear_outputs(notebook), {exercise.id for exercise in exercises}
+    result, chosen = without_outputs(notebook), {exercise.id for exercise in exercises}
     for index, id in reversed([each for each in exercise_cells(result) if each[1] not in chosen]):
         exercise, stub = BY_ID[id], result.cells[index]
         given = f"from {exercise.module} import {id}"
@@ -97,7 +103,7 @@ def limit_notebook(notebook: NotebookNode, exercises: Sequence[Exercise]) -> Not
 
 def source_notebook(notebook: NotebookNode) -> NotebookNode:
     """Turn a student's notebook into a source notebook of nbgrader."""
-    result = _clear_outputs(notebook)
+    result = without_outputs(notebook)
     for index, id in exercise_cells(notebook):
         if id not in BY_ID:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {id!r}.")
@@ -180,14 +186,6 @@ def _grading_metadata(grade_id: str, **own) -> dict:
     kind = {"solution": False, "task": False, "schema_version": SCHEMA_VERSION}
     is_test = "points" in own
     return kind | {"grade_id": grade_id, "grade": is_test, "locked": is_test} | own
-
-
-def _clear_outputs(notebook: NotebookNode) -> NotebookNode:
-    result = copy.deepcopy(notebook)
-    for cell in result.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return result
 
 
 def _read_sources(
