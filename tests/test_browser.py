@@ -442,7 +442,7 @@ def test_training_panel_obeys_its_buttons(optional):
     cell.get_by_role("button", name="go on").click()
     says(cell, "Running")
     cell.get_by_role("button", name="stop").click()
-    says(cell, "Stopped")
+    assert says(cell, "Stopped").inner_text().endswith("Run the cell again to start anew.")
     assert cut_off(optional, cell) == [[], []]
 
 

@@ -9,6 +9,7 @@ from vitedu.data import load_data
 from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting import panel as module
 from vitedu.fitting.panel import TrainingPanel
+from vitedu.progressbar import duration
 from vitedu.vit import VisionTransformer, ViTConfig
 
 pytestmark = pytest.mark.slow
@@ -110,9 +111,13 @@ def test_pause_holds_the_run_and_start_goes_on(data):
         panel.thread.join(timeout=0.05)
     panel.thread.join(timeout=0.2)
     assert (panel.thread.is_alive(), len(panel.losses)) == (True, 3)
+    panel.seconds = 30.0  # of three steps
+    left = duration(10.0 * (STEPS - 3))
+    assert f", about {left} left, " in panel.describe(panel.moment)
     panel.start()
     panel.thread.join()
     assert (panel.state, len(panel.losses)) == ("done", STEPS)
+    assert " left, " not in panel.describe(panel.moment)
 
 
 def test_stop_keeps_what_was_learned(data):

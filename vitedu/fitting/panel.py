@@ -23,6 +23,7 @@ from vitedu.fitting.loop import fit
 from vitedu.plots.explorer import kernel_answers, show_live
 from vitedu.plots.style import DPI, MARGIN, WIDTH, CourseFigure
 from vitedu.plots.training import show_moment
+from vitedu.progressbar import duration
 
 SECONDS = 1.0  # between two pictures of a running training
 WIDTH_PX = round((WIDTH + 2 * MARGIN) * DPI)  # its pictures' width on the page
@@ -79,6 +80,7 @@ class TrainingPanel:
         self.losses: list[float] = []
         self.epochs: list[EpochResult] = []
         self.moment = self._current_moment()
+        self.seconds, self.since = 0.0, time.monotonic()  # of the steps so far, without pauses
         self.last_update = 0.0  # of the last picture, in seconds of time.monotonic()
         self.thread: threading.Thread | None = None
         self.go_event, self.stop_event = threading.Event(), threading.Event()
@@ -119,6 +121,7 @@ class TrainingPanel:
         """Start the run, or go on after a pause."""
         self.go_event.set()
         if self.thread is None:
+            self.since = time.monotonic()
             self.thread = threading.Thread(target=self._train, daemon=True)
             self.thread.start()
 
@@ -173,6 +176,8 @@ class TrainingPanel:
 
     def _after_step(self, loss: float) -> None:
         self.losses.append(loss)
+        now = time.monotonic()
+        self.seconds, self.since = self.seconds + now - self.since, now
         if time.monotonic() - self.last_update >= SECONDS:
             self._record_and_show()
         if not self.go_event.is_set():
@@ -180,7 +185,7 @@ class TrainingPanel:
             self.is_waiting = True
             self.show()
             self.go_event.wait()
-            self.is_waiting = False
+            self.is_waiting, self.since = False, time.monotonic()
         if self.stop_event.is_set():
             raise KeyboardInterrupt
 
@@ -214,6 +219,9 @@ class TrainingPanel:
         words = [f"Stopped at s{place}" if self.state == "stopped" else f"S{place}"]
         if moment.losses:
             words.append(f"loss {moment.losses[-1]:.2f}")
+            left = self.steps - len(moment.losses)
+            if left and self.state in ("running", "pausing", "paused"):
+                words.append(f"about {duration(left * self.seconds / len(self.losses))} left")
         words.append(f"{right} of these {sum(map(bool, self.truth))} images right")
         if self.truth[-1] is None:
             words.append(f"yours: {moment.answers[-1]}")
@@ -270,7 +278,10 @@ class TrainingPanel:
             go.disabled = state not in labels
             stop.disabled = state not in ("running", "pausing", "paused")
             lead = "" if state == "stopped" else f"{state.capitalize()}. "
-            text = html.escape(f"{lead}{self.describe(moment)}. {self.problem}")
+            again = (
+                "" if state not in ("stopped", "broken") else " Run the cell again to start anew."
+            )
+            text = html.escape(f"{lead}{self.describe(moment)}. {self.problem}{again}")
             words.value = f'<p role="status" aria-live="polite">{text}</p>'
             if moment is not current:  # a button changes words alone, and so it answers at once
                 current, picture.value = moment, self.figure(moment).png()
