@@ -1,6 +1,7 @@
 """The lint finds each fault alone, says where it is, and finds none in the course's notebooks."""
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -9,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from sound_notebook import build
 
 from vitedu.course import references
-from vitedu.course.lint import lint, missing_notebooks
+from vitedu.course.lint import TURNS, lint, missing_notebooks
 from vitedu.course.notebooks import shelf_path
 from vitedu.exercises import STEMS
 
@@ -158,6 +159,7 @@ FAULTS = {
         write("[arXiv 2010.11929](https://arxiv.org/abs/1706.03762)"),
         "make the two numbers equal",
     ),
+    "turn": (write("It is no proof."), "cell 'new': says 'is no proof'; write it as"),
     "shared-id": (share_an_id, "cell 'title': 2 cells have this id"),
     "no-id": (lose_an_id, "cell None: 1 cells have this id"),
     "long": (
@@ -171,6 +173,14 @@ FAULTS = {
 def test_lint_finds_nothing_in_a_sound_notebook(tmp_path):
     """The yardstick of the tests below is itself without a fault."""
     assert problems_of(build(), tmp_path) == []
+
+
+def test_better_turns_are_none_themselves(tmp_path):
+    """And a turn inside of code is not the author's."""
+    assert TURNS and not any(re.search(bad, good) for bad, good in TURNS.items())
+    notebook = build()
+    notebook.cells.append(new_markdown_cell("There is no proof, and `is no proof`.", id="new"))
+    assert problems_of(notebook, tmp_path) == []
 
 
 def test_lint_follows_anchors(tmp_path):

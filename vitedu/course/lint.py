@@ -21,6 +21,7 @@ from vitedu.course.parsing import parse, without_docstrings
 from vitedu.course.references import defined_names, reference_source
 from vitedu.course.stub_text import check_lines, stub_text
 from vitedu.exercises import STEMS, Exercise, in_file
+from vitedu.words import read as read_words
 
 ABSOLUTE = re.compile(
     r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
@@ -32,6 +33,7 @@ MEASURED = re.compile(r"""\bmeasured\([^,()]*(,\s*(\w+=)?["'][^()]*)?\)""")  # w
 BOLD = re.compile(r"\*\*(.+?)\*\*")
 SHOWS = re.compile(r"\b(?:print|compare|measured|show_\w+|explore_\w+|plots\.\w+)\(")
 ARXIV = re.compile(r"\d{4}\.\d{4,5}")
+TURNS = read_words(Path(__file__).with_name("turns.toml"))  # what nobody says -> what is said
 MOST_LINES = 25  # of a given code cell that is open
 
 
@@ -118,7 +120,7 @@ def _lint_outputs(notebook: NotebookNode) -> Iterator[str]:
 
 
 def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """Rule: no absolute paths, no broken links, no pictures in the text."""
+    """Rule: no absolute paths, no broken links, no pictures in the text, no turns of the table."""
     for index, cell in enumerate(notebook.cells):
         where = _place(notebook, index)
         match = ABSOLUTE.search(cell.source + str(cell.get("outputs", "")))
@@ -128,6 +130,10 @@ def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
             )
         if cell.cell_type != "markdown":
             continue
+        text = re.sub("`[^`]*`", "", cell.source)
+        for pattern, better in TURNS.items():
+            if match := re.search(pattern, text):
+                yield f"{where}: says {match[0]!r}; write it as {better!r} does."
         for words, target in LINK.findall(cell.source):
             if target.startswith("data:"):
                 yield f"{where}: holds a picture as text; let a cell draw it."
