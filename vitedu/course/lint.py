@@ -133,7 +133,7 @@ def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
         text = re.sub("`[^`]*`", "", cell.source)
         for pattern, better in TURNS.items():
             if match := re.search(pattern, text):
-                yield f"{where}: says {match[0]!r}; write it as {better!r} does."
+                yield f"{where}: says {match[0]!r}; write it as in {better!r}."
         for words, target in LINK.findall(cell.source):
             if target.startswith("data:"):
                 yield f"{where}: holds a picture as text; let a cell draw it."
@@ -146,10 +146,7 @@ def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 if not file.exists():
                     yield f"{where}: links to {target}, which is not there; correct the link."
                 elif anchor and anchor not in _find_anchors(read(file) if name else notebook):
-                    yield (
-                        f"{where}: links to {target}, but no heading has that name; correct the "
-                        "link."
-                    )
+                    yield f"{where}: links to {target}, but no heading has that name; correct it."
 
 
 def _find_anchors(notebook: NotebookNode) -> set[str]:
@@ -176,16 +173,12 @@ def _lint_exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
             )
     order = [exercise_id for _, exercise_id in places if exercise_id in own]
     if order != own and sorted(order) == sorted(own):
-        yield (
-            "file: the stubs stand in another order than in vitedu/exercises.toml; reorder one of "
-            "them."
-        )
+        yield "file: the stubs are not in the order of vitedu/exercises.toml; move one of them."
     for exercise in in_file(name):
         about = f"exercise {exercise.id}"
         if counts[exercise.id] != 1:
             yield (
-                f"{about}: has {counts[exercise.id]} stubs; mark exactly one cell with the "
-                "metadata "
+                f"{about}: has {counts[exercise.id]} stubs; mark just one cell with the metadata "
                 f'{{"vitedu": {{"exercise": "{exercise.id}"}}}}.'
             )
         try:
