@@ -1,6 +1,7 @@
 """The lint finds each fault alone, says where it is, and finds none in the course's notebooks."""
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -9,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from sound_notebook import build
 
 from vitedu.course import references
-from vitedu.course.lint import lint, missing_notebooks
+from vitedu.course.lint import TURNS, lint, missing_notebooks
 from vitedu.course.notebooks import shelf_path
 from vitedu.exercises import STEMS
 
@@ -102,13 +103,10 @@ HANDED_ON = "patchify = report.implementation"
 MUST_END = 'must end in raise NotImplementedError("1.1 patchify")'
 
 FAULTS = {
-    "stub-missing": (drop("patchify-stub"), "patchify: has 0 stubs; mark exactly one cell"),
+    "stub-missing": (drop("patchify-stub"), "patchify: has 0 stubs; mark just one cell"),
     "stub-unknown": (rename_the_exercise, "'pachify', which the syllabus does not have here"),
-    "stub-order": (swap, "another order than in vitedu/exercises.toml"),
-    "stub-solved": (
-        in_stub("raise NotImplementedError('1.1 patchify')", "return images"),
-        MUST_END,
-    ),
+    "stub-order": (swap, "the stubs are not in the order of vitedu/exercises.toml"),
+    "stub-solved": (in_stub("raise NotImplementedError('1.1 patchify')", "return 1"), MUST_END),
     "stub-other-number": (in_stub("1.1 patchify", "2.1 patchify"), MUST_END),
     "stub-signature": (
         in_stub("patch_size: int", "patch_size"),
@@ -146,18 +144,10 @@ FAULTS = {
         "holds the absolute path '/home/ada'",
     ),
     "windows-path": (write(r"see C:\Users\ada"), r"holds the absolute path 'C:\\Users'"),
-    "dead-link": (
-        write("[next](02_attenton.ipynb#heads)"),
-        "links to 02_attenton.ipynb#heads, which is not there",
-    ),
-    "dead-anchor": (
-        write("[below](#The-end)\n\n## The beginning"),
-        "links to #The-end, but no heading has that name",
-    ),
-    "another-paper": (
-        write("[arXiv 2010.11929](https://arxiv.org/abs/1706.03762)"),
-        "make the two numbers equal",
-    ),
+    "dead-link": (write("[next](02_attenton.ipynb#b)"), "links to 02_attenton.ipynb#b, which is"),
+    "dead-anchor": (write("[below](#The-end)\n\n## Two"), "links to #The-end, but no heading has"),
+    "another-paper": (write("[1706.03762](https://arxiv.org/abs/2010.11929)"), "two numbers equal"),
+    "turn": (write("It is no proof."), "cell 'new': says 'is no proof'; write it as in"),
     "shared-id": (share_an_id, "cell 'title': 2 cells have this id"),
     "no-id": (lose_an_id, "cell None: 1 cells have this id"),
     "long": (
@@ -171,6 +161,14 @@ FAULTS = {
 def test_lint_finds_nothing_in_a_sound_notebook(tmp_path):
     """The yardstick of the tests below is itself without a fault."""
     assert problems_of(build(), tmp_path) == []
+
+
+def test_better_turns_are_none_themselves(tmp_path):
+    """And a turn inside of code is not the author's."""
+    assert TURNS and not any(re.search(bad, good) for bad, good in TURNS.items())
+    notebook = build()
+    notebook.cells.append(new_markdown_cell("There is no proof, and `is no proof`.", id="new"))
+    assert problems_of(notebook, tmp_path) == []
 
 
 def test_lint_follows_anchors(tmp_path):

@@ -21,6 +21,7 @@ from vitedu.course.parsing import parse, without_docstrings
 from vitedu.course.references import defined_names, reference_source
 from vitedu.course.stub_text import check_lines, stub_text
 from vitedu.exercises import STEMS, Exercise, in_file
+from vitedu.words import read as read_words
 
 ABSOLUTE = re.compile(
     r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
@@ -32,6 +33,7 @@ MEASURED = re.compile(r"""\bmeasured\([^,()]*(,\s*(\w+=)?["'][^()]*)?\)""")  # w
 BOLD = re.compile(r"\*\*(.+?)\*\*")
 SHOWS = re.compile(r"\b(?:print|compare|measured|show_\w+|explore_\w+|plots\.\w+)\(")
 ARXIV = re.compile(r"\d{4}\.\d{4,5}")
+TURNS = read_words(Path(__file__).with_name("turns.toml"))  # what nobody says -> what is said
 MOST_LINES = 25  # of a given code cell that is open
 
 
@@ -118,7 +120,7 @@ def _lint_outputs(notebook: NotebookNode) -> Iterator[str]:
 
 
 def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """Rule: no absolute paths, no broken links, no pictures in the text."""
+    """Rule: no absolute paths, no broken links, no pictures in the text, no turns of the table."""
     for index, cell in enumerate(notebook.cells):
         where = _place(notebook, index)
         match = ABSOLUTE.search(cell.source + str(cell.get("outputs", "")))
@@ -128,6 +130,10 @@ def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
             )
         if cell.cell_type != "markdown":
             continue
+        text = re.sub("`[^`]*`", "", cell.source)
+        for pattern, better in TURNS.items():
+            if match := re.search(pattern, text):
+                yield f"{where}: says {match[0]!r}; write it as in {better!r}."
         for words, target in LINK.findall(cell.source):
             if target.startswith("data:"):
                 yield f"{where}: holds a picture as text; let a cell draw it."
@@ -140,10 +146,7 @@ def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 if not file.exists():
                     yield f"{where}: links to {target}, which is not there; correct the link."
                 elif anchor and anchor not in _find_anchors(read(file) if name else notebook):
-                    yield (
-                        f"{where}: links to {target}, but no heading has that name; correct the "
-                        "link."
-                    )
+                    yield f"{where}: links to {target}, but no heading has that name; correct it."
 
 
 def _find_anchors(notebook: NotebookNode) -> set[str]:
@@ -170,16 +173,12 @@ def _lint_exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
             )
     order = [exercise_id for _, exercise_id in places if exercise_id in own]
     if order != own and sorted(order) == sorted(own):
-        yield (
-            "file: the stubs stand in another order than in vitedu/exercises.toml; reorder one of "
-            "them."
-        )
+        yield "file: the stubs are not in the order of vitedu/exercises.toml; move one of them."
     for exercise in in_file(name):
         about = f"exercise {exercise.id}"
         if counts[exercise.id] != 1:
             yield (
-                f"{about}: has {counts[exercise.id]} stubs; mark exactly one cell with the "
-                "metadata "
+                f"{about}: has {counts[exercise.id]} stubs; mark just one cell with the metadata "
                 f'{{"vitedu": {{"exercise": "{exercise.id}"}}}}.'
             )
         try:
