@@ -408,8 +408,14 @@ UNNAMED = {
 def replays(report, exercise: str, answer, seed: int) -> bool:
     """Tell whether the named mistakes, made anew, do what the answer does on ordinary cases."""
     checker = find_checker(exercise)
-    facts = ("errors", "gradients", "unchanged", "any device")  # these are read from what was seen
-    by_id = {mistake.id: mistake for mistake in checker.mistakes()}
+    facts = (
+        "errors",
+        "gradients",
+        "unchanged",
+        "any device",
+        "again",
+    )  # these are read from what was seen
+    by_id = {mistake.id: mistake for mistake in checker.mistakes}
     banked = [by_id[id_] for id_ in report.misconceptions if id_ in by_id]
     mistakes = [mistake for mistake in banked if mistake.part not in facts]
     if not mistakes:

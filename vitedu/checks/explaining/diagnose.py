@@ -57,7 +57,7 @@ def diagnose(
     Returns:
         The diagnoses; an empty list if nothing fits or the answer ran out of time.
     """
-    mistakes = checker.mistakes()
+    mistakes = checker.mistakes
     if not mistakes or any(seen.error_kind == "TimeUp" for seen in got.values()):
         return []
     usual = [case for case in cases if case.is_usual]

@@ -68,7 +68,7 @@ def find_mistakes(
     def reproduces(implementation: Any, on: list[Case]) -> bool:
         return all(is_same(c, got[c.name], cache.observe(implementation, c)) for c in on)
 
-    singles = [m for m in checker.mistakes() if m.part not in _PARTS_WITHOUT_REPLAY]
+    singles = [m for m in checker.mistakes if m.part not in _PARTS_WITHOUT_REPLAY]
     candidates: list[Mistake] = []
     for mistake in singles:
         for variant in mistake.variants():

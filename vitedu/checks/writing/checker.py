@@ -89,15 +89,12 @@ class Checker:
             result.append(case)
         return result
 
-    def mistakes(self) -> list[Mistake]:
-        """Return the exercise's own mistakes, and the general ones that its cases can show."""
-        return list(self._mistakes)
-
     @cached_property
-    def _mistakes(self) -> tuple[Mistake, ...]:
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """The exercise's own mistakes, and the general ones."""
         own = {mistake.id for mistake in self.bank}
         try:
-            general = general_mistakes(self.reference, self.draw(0))
+            general = general_mistakes(self.reference)
         except WordsError as error:
             warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
             return ()
