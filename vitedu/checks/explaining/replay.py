@@ -8,7 +8,7 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from vitedu.checks.judging.compare import is_close, is_same, is_same_error, run_reader
+from vitedu.checks.judging.compare import is_same
 from vitedu.checks.observing.case import Case, size_of
 from vitedu.checks.observing.observation import Observation, Observations, is_informative
 from vitedu.checks.observing.observe import observe
@@ -80,7 +80,7 @@ def find_mistakes(
     # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
     if len(candidates) == 1:
         return candidates
-    for one, other in _likely_pairs(checker, singles, wrong, got, want, cache):
+    for one, other in _likely_pairs(checker, singles, wrong, got, cache):
         together = checker.combine([one, other])
         if together is not None and reproduces(together, wrong + rest):
             return [one, other]
@@ -88,18 +88,15 @@ def find_mistakes(
 
 
 def _likely_pairs(
-    checker: Checker, mistakes: list[Mistake], wrong: list[Case], got, want, cache: ReplayCache
-) -> list[tuple[Mistake, Mistake]]:
-    """List pairs of mistakes, in each of their versions; those that explain most come first."""
-    variants = [variant for m in mistakes if m.build is None for variant in m.variants()]
+    checker: Checker, mistakes: list[Mistake], wrong: list[Case], got, cache: ReplayCache
+) -> list[tuple[Mistake, ...]]:
+    """List pairs of mistakes; those come first that alone explain cases of more parts."""
+    edited = [mistake for mistake in mistakes if mistake.edits]
     samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
-    alone = [
-        (m, explained_differences(checker.combine([m]), samples, got, want, cache))
-        for m in variants
-    ]
-    pairs = [two for two in itertools.combinations(alone, 2) if two[0][0].id != two[1][0].id]
-    pairs.sort(key=lambda two: -len(two[0][1] | two[1][1]))
-    return [(one, other) for (one, _), (other, _) in pairs[:MAX_PAIRS]]
+    explained = {m.id: explained_parts(checker.combine([m]), samples, got, cache) for m in edited}
+    pairs = list(itertools.combinations(edited, 2))
+    pairs.sort(key=lambda pair: -len(explained[pair[0].id] | explained[pair[1].id]))
+    return pairs[:MAX_PAIRS]
 
 
 def _is_distinctive(case: Case, seen: Observation) -> bool:
@@ -113,37 +110,8 @@ def _is_distinctive(case: Case, seen: Observation) -> bool:
     return seen.error is None and any(x.numel() > 8 for x in seen.tensors())
 
 
-def explained_differences(
-    implementation, cases: list[Case], got: Observations, want: Observations, cache: ReplayCache
-) -> set[tuple[str, ...]]:
-    """List what a mistake explains alone: where the answer is wrong in the same way.
-
-    Returns:
-        Tuples (name of the case, what), where ``what`` names an error, a fact, a type or an array.
-    """
-    differences: set[tuple[str, ...]] = set()
-    for case in cases:
-        ours, right = got[case.name], want[case.name]
-        theirs = cache.observe(implementation, case)
-        run_reader(case, ours, theirs, right)
-        if ours.error is not None and theirs.error is not None:
-            if is_same_error(ours, theirs):
-                differences.add((case.name, "error"))
-            continue
-        mine, other_own, right_own = (seen.behaviour() for seen in (ours, theirs, right))
-        differences |= {
-            (case.name, *what)
-            for what, value in mine.items()
-            if value != right_own.get(what, value) and value == other_own.get(what)
-        }
-        outputs = [seen.arrays | seen.draws for seen in (ours, theirs, right)]
-        for name, x in outputs[0].items():
-            other, wanted = outputs[1].get(name), outputs[2].get(name)
-            if other is None or wanted is None:
-                continue
-            kinds = [(y.shape, y.dtype) for y in (x, other, wanted)]
-            if kinds[0] == kinds[1] != kinds[2]:
-                differences.add((case.name, f"kind of {name}"))
-            elif name in ours.arrays and is_close(case, x, other) and not is_close(case, x, wanted):
-                differences.add((case.name, name))
-    return differences
+def explained_parts(
+    implementation: Any, cases: list[Case], got: Observations, cache: ReplayCache
+) -> set[str]:
+    """List the parts of the cases on which a mistake alone does what the answer did."""
+    return {c.part for c in cases if is_same(c, got[c.name], cache.observe(implementation, c))}
