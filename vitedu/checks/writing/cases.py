@@ -66,7 +66,7 @@ def refused(note: str, mentions: str = "", **changes) -> Variation:
 
 BATCH_OF_ONE = also("batch of one", "a batch of one", B=1)
 FLOAT64 = also("dtype", "float64", dtype=torch.float64)
-HALF = also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3)
+_HALF = also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3)
 TURNED = also("layout", "its axes turned round in memory", extra={"turned": True})
 ON_ACCELERATOR = also("any device", "on an accelerator", on_accelerator=True)
 # of an exercise whose tensors have a batch axis B
@@ -80,7 +80,7 @@ def usual(case: Callable[..., Case], *sizes: Any, half: bool = False) -> list[Ca
     """
     return [
         case(*sizes, part=each.part, note=f", {each.note}", **each.options)
-        for each in (*USUAL[1:], HALF)[: 3 + half]
+        for each in (*USUAL[1:], _HALF)[: 3 + half]
     ]
 
 
