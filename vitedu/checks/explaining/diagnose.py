@@ -7,7 +7,8 @@ reproduce every wrong result. Where none does, a further call may show more (``s
 
 from dataclasses import dataclass, replace
 
-from vitedu.checks.explaining.replay import ReplayCache, explained_parts, find_mistakes
+from vitedu.checks.explaining.replay import ReplayCache, find_mistakes
+from vitedu.checks.judging.compare import is_same
 from vitedu.checks.judging.findings import is_polish
 from vitedu.checks.judging.judge import UNWANTED_GRADIENT, Problem, Stage
 from vitedu.checks.observing.case import Case, has_float64_inputs
@@ -170,15 +171,10 @@ def _assign_parts(
     if len(mistakes) < 2:
         return [tuple(numeric)] * len(mistakes)
     shares = []
-    for mistake in mistakes:
-        alone = checker.combine([mistake])
-        shares.append(
-            tuple(
-                part
-                for part, problem in numeric.items()
-                if explained_parts(alone, [problem.case], got, cache)
-            )
-        )
+    for alone in (checker.combine([mistake]) for mistake in mistakes):
+        cases = {part: problem.case for part, problem in numeric.items()}
+        seen = {case.name: cache.observe(alone, case) for case in cases.values()}
+        shares.append(tuple(p for p, c in cases.items() if is_same(c, got[c.name], seen[c.name])))
     rest = tuple(part for part in numeric if not any(part in share for share in shares))
     return [share + rest or tuple(numeric)[-1:] for share in shares]
 

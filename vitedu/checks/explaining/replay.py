@@ -80,23 +80,12 @@ def find_mistakes(
     # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
     if len(candidates) == 1:
         return candidates
-    for one, other in _likely_pairs(checker, singles, wrong, got, cache):
+    pairs = itertools.combinations([mistake for mistake in singles if mistake.edits], 2)
+    for one, other in itertools.islice(pairs, MAX_PAIRS):
         together = checker.combine([one, other])
         if together is not None and reproduces(together, wrong + rest):
             return [one, other]
     return []
-
-
-def _likely_pairs(
-    checker: Checker, mistakes: list[Mistake], wrong: list[Case], got, cache: ReplayCache
-) -> list[tuple[Mistake, ...]]:
-    """List pairs of mistakes; those come first that alone explain cases of more parts."""
-    edited = [mistake for mistake in mistakes if mistake.edits]
-    samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
-    explained = {m.id: explained_parts(checker.combine([m]), samples, got, cache) for m in edited}
-    pairs = list(itertools.combinations(edited, 2))
-    pairs.sort(key=lambda pair: -len(explained[pair[0].id] | explained[pair[1].id]))
-    return pairs[:MAX_PAIRS]
 
 
 def _is_distinctive(case: Case, seen: Observation) -> bool:
@@ -108,10 +97,3 @@ def _is_distinctive(case: Case, seen: Observation) -> bool:
     if case.part == "values" and (seen.error or not seen.arrays or is_informative(seen.arrays)):
         return True
     return seen.error is None and any(x.numel() > 8 for x in seen.tensors())
-
-
-def explained_parts(
-    implementation: Any, cases: list[Case], got: Observations, cache: ReplayCache
-) -> set[str]:
-    """List the parts of the cases on which a mistake alone does what the answer did."""
-    return {c.part for c in cases if is_same(c, got[c.name], cache.observe(implementation, c))}
