@@ -12,7 +12,6 @@ from vitedu.checks.judging.compare import is_same
 from vitedu.checks.judging.findings import is_polish
 from vitedu.checks.judging.judge import UNWANTED_GRADIENT, Problem, Stage
 from vitedu.checks.observing.case import Case, has_float64_inputs
-from vitedu.checks.observing.errors import DeviceMismatch
 from vitedu.checks.observing.observation import (
     FRESHNESS,
     INDEPENDENCE,
@@ -188,7 +187,7 @@ def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis
 
 def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
     """Tell whether a mistake that is recognised from facts causes a problem."""
-    mismatch = DeviceMismatch.NONE if seen.error is None else seen.error.device_mismatch
+    of_generator = seen.error is not None and seen.error.device_mismatch == "generator"
     return {
         "no_error": seen.error is None,
         "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
@@ -201,8 +200,8 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
         "seeded": SEED_CHANGE in seen.facts.get(SIDE_EFFECTS, ""),
         "detached": seen.detached,
         "not_detached": problem.stage is Stage.GRADIENTS and problem.got == UNWANTED_GRADIENT,
-        "own_device": problem.stage is Stage.DEVICE and mismatch is not DeviceMismatch.GENERATOR,
-        "generator_device": problem.stage is Stage.DEVICE and mismatch is DeviceMismatch.GENERATOR,
+        "own_device": problem.stage is Stage.DEVICE and not of_generator,
+        "generator_device": problem.stage is Stage.DEVICE and of_generator,
     }.get(mistake_id, False)
 
 

@@ -10,12 +10,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from vitedu.checks.observing.case import Case, build_args
 from vitedu.checks.observing.drivers import call_answer, construct
-from vitedu.checks.observing.errors import (
-    DeviceMismatch,
-    find_mismatch,
-    is_raised_by_student,
-    message_of,
-)
+from vitedu.checks.observing.errors import describe_error, is_raised_by_student
 from vitedu.checks.observing.observation import Observation
 from vitedu.checks.observing.operations import KernelRecorder
 
@@ -38,7 +33,7 @@ def call_on_accelerator(answer, case: Case, seen: Observation) -> None:
         with torch.no_grad(), devices if device == "meta" else contextlib.nullcontext():
             result = call_answer(target, case, args)
     except Exception as error:
-        if find_mismatch(message_of(error)) is not DeviceMismatch.NONE:
+        if describe_error(error).device_mismatch:
             raise
         # The sizes are right, so the answer refuses the device; but it may have tested values,
         # which meta tensors do not have.
