@@ -49,7 +49,7 @@ class Case:
     mentions: tuple[Any, ...] = ()  # numbers that its message must name
     rtol: float | None = None  # tolerance; default by dtype
     atol: float | None = None
-    # only devices are judged; without an accelerator, meta tensors take its place
+    # only devices are judged: meta tensors stand for those on an accelerator
     on_accelerator: bool = False
     record_operations: bool = True  # write down which operations run
     seed: int | None = None  # of what an answer draws; default: a hash of the name
