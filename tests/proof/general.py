@@ -54,7 +54,7 @@ def _shown_in_calls(reference: Any, cases: list[Case]) -> set[str]:
 def _shown_later(cases: list[Case]) -> set[str]:
     """Name those that show only in a second call, or in what the call leaves behind."""
     again = [case for case in cases if case.part == "again"]
-    drivers = {case.extra["driver"] for case in again}
+    drivers = {case.repeats for case in again}
     shown = {"seeded"} if again else set()
     if drivers & {"call", "module", "layer_from_layer"}:
         shown |= {"gradients_left_off", "dtype_left"}

@@ -43,7 +43,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, shallow | {"qkv_bias": False}, part="without bias"),
         # of a variance near the norm's eps of 1e-6
         case(B, fields | {"depth": 0}, ", a tiny class token", part="eps", scale=1e-3),
-        case(B, fields | deep, ", in train mode", part="rare sizes", extra={"training": True}),
+        case(B, fields | deep, ", in train mode", part="rare sizes", training=True),
         *usual(case, B, shallow),
         case(
             1,

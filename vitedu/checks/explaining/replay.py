@@ -43,7 +43,7 @@ class ReplayCache:
         key = implementation, case.name
         if key not in self._observations:
             if case.part != "values" and not seconds:  # mistakes are compared without gradients
-                case = replace(case, gradients=(), extra=case.extra | {"learns": False})
+                case = replace(case, gradients=(), learns=False)
             seen = observe(implementation, case, seconds or REPLAY_SECONDS)
             if seen.error_kind == "TimeUp":
                 return seen  # a busy machine: another time it may end

@@ -377,9 +377,7 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
     if got.gradient_error and not want.gradient_error:
         return "a backward pass", got.gradient_error
     if got.detached and not want.detached:
-        source = (
-            "its parameters, if x needs no gradient" if case.extra.get("learns") else "its inputs"
-        )
+        source = "its parameters, if x needs no gradient" if case.learns else "its inputs"
         return "results that carry gradients", f"a result that is cut off from {source}"
     wrong: list[str] = []
     right: list[str] = []

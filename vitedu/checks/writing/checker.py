@@ -78,10 +78,10 @@ class Checker:
             usual_polish = {"dtype", "errors", "layout", "any device", *self.polish}
             is_idea = case.is_usual and case.part not in usual_polish
             is_new = first.gradients and not case.gradients and case.driver == first.driver
-            if is_idea and is_new and case.extra.get("learns", True):
+            if is_idea and is_new and case.learns is not False:
                 names = [n for n in first.gradients if is_float(case.args.get(n))]
                 if case.driver == "module":
-                    case = replace(case, extra={"training": False} | case.extra | {"learns": True})
+                    case = replace(case, training=bool(case.training), learns=True)
                 elif case.driver == "call":
                     left_out = names[number % len(names)] if len(names) > 1 else ""
                     names = [name for name in names if name != left_out]
