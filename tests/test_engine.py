@@ -19,7 +19,6 @@ from vitedu.checks.engine import judge_answer
 from vitedu.checks.judging.compare import is_close
 from vitedu.checks.observing import limits
 from vitedu.checks.observing.case import Case
-from vitedu.checks.observing.limits import SECONDS, time_budget
 from vitedu.checks.observing.observe import observe
 from vitedu.checks.training import drawing
 from vitedu.checks.writing.checker import find_checker
@@ -270,15 +269,6 @@ def test_an_answer_that_never_ends_is_ended(answer, monkeypatch):
     assert ("it waits" if answer is sleeping else "no result within 0.4 s") in str(report)
     assert report.misconception is None and is_free_of_our_insides(str(report))
     assert answer is slow_in_one_case or report.headline == "the call does not come to an end"
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("3", 3.0), ("soon", SECONDS), ("-1", SECONDS), ("inf", SECONDS)]
-)
-def test_time_limit_is_read_with_care(text, seconds, monkeypatch):
-    """A limit that is no positive number is ignored."""
-    monkeypatch.setenv("VITEDU_TIME_LIMIT", text)
-    assert time_budget() == seconds
 
 
 # --- seeds --------------------------------------------------------------------------------------
