@@ -32,7 +32,6 @@ from vitedu.checks.observing.limits import SECONDS, time_budget
 from vitedu.checks.observing.observation import CONSTRUCTION, FRESHNESS, Observation, Observations
 from vitedu.checks.observing.settings import neutral_settings
 from vitedu.checks.writing.checker import Checker
-from vitedu.words import WordsError
 
 
 def judge_answer(checker, answer: Any, seed: int, cache: ReplayCache | None = None) -> Report:
@@ -178,13 +177,10 @@ def _name_mistakes(
     """Diagnose an answer as it is or, if that does not explain its clothes, without them."""
     slip = {part: p for part, p in problems.items() if p.stage is Stage.CLOTHES}
     rest = {part: p for part, p in problems.items() if part not in slip}
-    try:
-        found = diagnose(checker, cases, problems, observed[0], want, cache)
-        if slip and rest and not any(slip.keys() & set(diagnosis.parts) for diagnosis in found):
-            found = diagnose(checker, cases, rest, observed[1], want, cache)
-        return found
-    except WordsError:  # `vitedu lint` names file and remedy; the numbers are told without them
-        return []
+    found = diagnose(checker, cases, problems, observed[0], want, cache)
+    if slip and rest and not any(slip.keys() & set(diagnosis.parts) for diagnosis in found):
+        found = diagnose(checker, cases, rest, observed[1], want, cache)
+    return found
 
 
 def _add_contrast(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:

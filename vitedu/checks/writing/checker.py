@@ -8,7 +8,6 @@ one file, ``values.py``.
 """
 
 import importlib
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -24,7 +23,6 @@ from vitedu.checks.writing.families import general_mistakes
 from vitedu.checks.writing.inputs import CheckGenerator
 from vitedu.checks.writing.mistake_files import read_mistakes, read_parts, read_values
 from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
-from vitedu.words import WordsError
 
 MOST_POLISH = 0.25
 
@@ -93,11 +91,7 @@ class Checker:
     def mistakes(self) -> tuple[Mistake, ...]:
         """The exercise's own mistakes, and the general ones."""
         own = {mistake.id for mistake in self.bank}
-        try:
-            general = general_mistakes(self.reference)
-        except WordsError as error:
-            warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
-            return ()
+        general = general_mistakes(self.reference)
         return (*self.bank, *(m for m in general if m.id not in own))
 
     def make(self, ids: frozenset[str], variant: int = 0) -> Any | None:
@@ -120,28 +114,18 @@ class Checker:
 def find_checker(exercise_id: str):
     """Load the checker of an exercise: a ``Checker`` or a ``ValueChecker``.
 
-    If the file of its words is missing or broken, a warning says so, and the checker can name no
-    mistake and counts all that is asked as the idea.
-
     Raises:
-        ValueError: the exercise is unknown.
+        ValueError: the exercise is unknown, or the file of its words is missing or wrong.
         ImportError: it has no checker file.
     """
     exercise = exercises.find(exercise_id)
     module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.file_stem}")
-    bank, parts = (), dict[str, dict]()
-    try:
-        if exercise.kind != "value":
-            parts = read_parts(module)
-        bank = read_bank(exercise, module)
-    except WordsError as error:
-        warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
     reference = getattr(importlib.import_module(exercise.module), exercise_id)
-    known = {"exercise": exercise_id, "reference": reference, "bank": bank}
+    known = {"exercise": exercise_id, "reference": reference, "bank": read_bank(exercise, module)}
     if exercise.kind == "value":
         return replace(module.CHECKERS[exercise_id], **known)
     cases = getattr(module, "cases", module.CHECKER.cases)
-    return replace(module.CHECKER, cases=cases, **parts, **known)
+    return replace(module.CHECKER, cases=cases, **read_parts(module), **known)
 
 
 @cache
