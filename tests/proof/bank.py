@@ -89,8 +89,8 @@ def wrong_answers(exercise_id: str) -> list[tuple[str, object]]:
 
 
 def build_answer(checker: Checker, mistake: Mistake, variant: int = 0):
-    """Return the wrong answer of one mistake, in the version ``dress`` (see ``Checker.make``)."""
-    return mistake.build() if mistake.build else checker.make(frozenset({mistake.id}), variant)
+    """Return the wrong answer of one mistake: of its ``edits``, or of one of ``also``."""
+    return checker.combine([mistake.variants()[variant]])
 
 
 def students(count: int) -> list[int]:

@@ -94,14 +94,9 @@ class Checker:
         general = general_mistakes(self.reference)
         return (*self.bank, *(m for m in general if m.id not in own))
 
-    def make(self, ids: frozenset[str], variant: int = 0) -> Any | None:
-        """Return the reference with the named mistakes made, or None if they cannot be combined.
-
-        Args:
-            ids: which mistakes.
-            variant: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
-        """
-        return self.combine([m.variants()[variant] for m in self.bank if m.id in ids])
+    def make(self, ids: frozenset[str]) -> Any | None:
+        """Return the reference with the named mistakes made, or None if they cannot be combined."""
+        return self.combine([mistake for mistake in self.bank if mistake.id in ids])
 
     def combine(self, mistakes: list[Mistake]) -> Any | None:
         """Return the reference with these mistakes made, or None if they cannot be combined."""
