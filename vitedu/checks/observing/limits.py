@@ -57,9 +57,8 @@ def time_limit(seconds: float, waiting: float | None = None):
     A timer looks at the clocks; it also interrupts sleeping. Where there is none, on Windows and
     outside the main thread, nothing is limited: a cell can be stopped by hand.
     """
-    if threading.current_thread() is not threading.main_thread() or not hasattr(
-        signal, "setitimer"
-    ):
+    is_main = threading.current_thread() is threading.main_thread()
+    if not (is_main and hasattr(signal, "setitimer")):
         yield
         return
     waiting = max(WAITING, 6 * seconds) if waiting is None else waiting
