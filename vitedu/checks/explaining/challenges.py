@@ -10,16 +10,13 @@ implementation if it raises anything (``assert`` does), returns something false,
 or does not come to an end. If it returns ``None`` or something true, it lets it pass.
 """
 
-import functools
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from vitedu import exercises
-from vitedu.checks.explaining.replay import REPLAY_SECONDS, ReplayCache
+from vitedu.checks.explaining.replay import PARTS_WITHOUT_REPLAY, REPLAY_SECONDS
 from vitedu.checks.explaining.report import Report
-from vitedu.checks.judging.compare import is_same
 from vitedu.checks.judging.findings import is_polish
 from vitedu.checks.judging.judge import error_text
 from vitedu.checks.observing.errors import describe_error
@@ -89,28 +86,18 @@ def hold_challenge(exercise: str, test: Any) -> Challenge:
     return report.end(status, words + slips[0].name, *(line for line in lines if line[1]))
 
 
-@functools.cache
-def broken_parts(exercise: str) -> tuple[Mistake, ...]:
+def broken_parts(exercise: str) -> list[Mistake]:
     """List the mistakes of a bank that show in what an ordinary call gives.
 
     Those that show in the text of an error, on another device or in gradients alone are left out,
     and those that cost no more than a remark.
     """
     checker: Checker = find_checker(exercise)
-    cache = ReplayCache()
-
-    def is_broken(mistake: Mistake) -> bool:
-        part = checker.make(frozenset({mistake.id}))
-        observe = cache.observe
-        return any(not is_same(c, observe(part, c), observe(checker.reference, c)) for c in cases)
-
-    with neutral_settings():
-        cases = [
-            replace(case, gradients=(), record_operations=False)
-            for case in checker.draw(0)
-            if case.is_usual and not is_polish(checker, case.part)
-        ]
-        return tuple(mistake for mistake in checker.bank if is_broken(mistake))
+    return [
+        mistake
+        for mistake in checker.bank
+        if mistake.part not in PARTS_WITHOUT_REPLAY and not is_polish(checker, mistake.part)
+    ]
 
 
 def _run(test: Callable[[Any], Any], part: Any, seconds: float) -> tuple[str, str]:

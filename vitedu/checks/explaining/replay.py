@@ -19,7 +19,7 @@ REPLAY_SECONDS = 2.0  # of computing, for one case on one mistake
 MAX_PAIRS = 400  # pairs of mistakes that are tried, because a student waits
 
 # parts whose mistakes are recognised from facts, without replay
-_PARTS_WITHOUT_REPLAY = ("errors", "gradients", "unchanged", "any device", "again")
+PARTS_WITHOUT_REPLAY = ("errors", "gradients", "unchanged", "any device", "again")
 
 
 class ReplayCache:
@@ -68,7 +68,7 @@ def find_mistakes(
     def reproduces(implementation: Any, on: list[Case]) -> bool:
         return all(is_same(c, got[c.name], cache.observe(implementation, c)) for c in on)
 
-    singles = [m for m in checker.mistakes if m.part not in _PARTS_WITHOUT_REPLAY]
+    singles = [m for m in checker.mistakes if m.part not in PARTS_WITHOUT_REPLAY]
     candidates: list[Mistake] = []
     for mistake in singles:
         for variant in mistake.variants():
