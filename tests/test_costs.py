@@ -173,9 +173,8 @@ def test_a_students_model_and_one_in_its_fastest_form_lend_their_weights():
             {"only": ["gelu.relu"]},
             "01_patches has no mistake 'gelu.relu'; name one such as 'patchif",
         ),
-        ({"model": model_of(with_options(CONFIG, rope=True))}, "the weights do not fit: Missing"),
     ],
-    ids=["chapter", "only", "options"],
+    ids=["chapter", "only"],
 )
 def test_what_cannot_be_measured_is_refused_in_one_line(changes, message):
     """Before anything runs."""

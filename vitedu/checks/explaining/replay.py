@@ -80,9 +80,13 @@ def find_mistakes(
     # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
     if len(candidates) == 1:
         return candidates
-    pairs = itertools.combinations([mistake for mistake in singles if mistake.edits], 2)
+    first, every = (
+        [m for m in some if m.edits and reproduces(checker.combine([m]), rest)]
+        for some in (singles, [variant for m in singles for variant in m.variants()])
+    )
+    pairs = itertools.chain(itertools.combinations(first, 2), itertools.combinations(every, 2))
     for one, other in itertools.islice(pairs, MAX_PAIRS):
-        together = checker.combine([one, other])
+        together = None if one.id == other.id else checker.combine([one, other])
         if together is not None and reproduces(together, wrong + rest):
             return [one, other]
     return []
