@@ -219,7 +219,9 @@ def _judge_info(checker: Checker, info: AnswerInfo, cases: list[Case]) -> Proble
         return Problem(Stage.CALLABLE, cases[0], wanted, kind, f"this is not {wanted}")
     for case, refusal in zip(cases, info.refusals, strict=False):
         if refusal:
-            wanted = f"{checker.exercise}{_positional_signature(checker.reference)}"
+            signature = inspect.signature(checker.reference)
+            asked = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+            wanted = f"{checker.exercise}{signature.replace(parameters=asked)}"
             got = f"{_short(info.signature)}; {refusal}"
             return Problem(Stage.SIGNATURE, case, _short(wanted), got)
     return None
@@ -236,13 +238,6 @@ def _by_position(reference: Any, case: Case) -> Case:
     names = {place: given.get(place, place) for place in [*defaults, *case.keywords]}
     args = {name: case.args.get(name, defaults.get(place)) for place, name in names.items()}
     return replace(case, args=args, keywords=())
-
-
-def _positional_signature(reference: Any) -> inspect.Signature:
-    """Return the reference's signature without its keyword-only parameters."""
-    signature = inspect.signature(reference)
-    positional = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
-    return signature.replace(parameters=positional)
 
 
 def _short(signature: str) -> str:
