@@ -235,7 +235,7 @@ def test_every_mistake_of_every_bank_has_words():
     """What a checker can name, the report can explain."""
     for exercise in EXERCISES:
         checker = find_checker(exercise.id)
-        for mistake in checker.mistakes() if hasattr(checker, "mistakes") else checker.bank:
+        for mistake in checker.mistakes if hasattr(checker, "mistakes") else checker.bank:
             name, why, _ = explain_mistake(exercise.id, mistake.id)
             assert name == mistake.name and why == mistake.why
     assert explain_mistake("patchify", "constant_factor")[0]

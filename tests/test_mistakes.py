@@ -32,13 +32,12 @@ def test_further_lines_are_indented_as_the_line_they_begin_in():
 
 
 def test_edits_of_several_mistakes_go_together_where_they_change_different_places():
-    """Additions leave their anchor to others, equal edits count once, a clash is no text."""
+    """Equal edits count once, a clash is no text."""
     start, one = {"total = 0": "total = 0\nseen = 0"}, {"total = 0": "total = 1"}
     edits = [start | {"return total": "return seen"}, start | {"total += x": "seen += x"}]
     both = apply_edits(LOOP, edits)
     assert both.count("seen = 0") == 1 and "seen += x" in both and "return seen" in both
     assert apply_edits(LOOP, [one, {"total = 0": "total = 2"}]) is None
-    assert "total = 1\n    n = 0" in apply_edits(LOOP, [one, {"total = 0": "total = 0\nn = 0"}])
 
 
 def test_docstrings_and_comments_are_no_place_for_an_edit():

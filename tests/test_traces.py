@@ -6,13 +6,13 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
+from proof.general import cache_results, change_settings, reuse_buffers
 from replay_caches import judge_answer
 from torch import nn
 from verdicts import failed_parts
 
 from vitedu import attention, encoder, training, transfer, vit_and_cnn
 from vitedu.checks.writing.checker import find_checker
-from vitedu.checks.writing.families import cache_results, change_settings, reuse_buffers
 
 pytestmark = pytest.mark.slow
 

@@ -64,7 +64,7 @@ def test_every_other_module_can_be_imported(windows):
 
 @pytest.mark.slow
 def test_answers_are_checked(windows):
-    """A right and a wrong one, with the time limit that needs no signal."""
+    """A right and a wrong one, without a time limit."""
     (path := windows / "answers.py").write_text(ANSWERS)
     command = [sys.executable, "-m", "vitedu", "check", str(path), "--json"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -9,7 +9,7 @@ import torch
 
 from vitedu import exercises
 from vitedu.checks.observing.answers import AnswerInfo, LocalAnswer, PlainValue
-from vitedu.checks.observing.errors import DeviceMismatch, RaisedError
+from vitedu.checks.observing.errors import RaisedError
 from vitedu.checks.observing.observation import Observation, Parameters
 from vitedu.checks.observing.observe import observe
 from vitedu.checks.writing.checker import Checker, find_checker
@@ -162,7 +162,7 @@ GOOD = pack(
             modified=("x",),
             parameters=Parameters(missing=("norm.weight",)),
             seconds=1.5,
-            error=RaisedError("E", ("E",), "no", (1, "x"), True, DeviceMismatch.TENSORS),
+            error=RaisedError("E", ("E",), "no", (1, "x"), True),
             operations=frozenset({"add"}),
             printed="printed",
         )

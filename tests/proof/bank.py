@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from typing import NamedTuple, TypeVar
 
 from proof.entries import entry_of
+from proof.general import general_answers
 from vitedu import exercises
 from vitedu.checks.engine import judge_answer
 from vitedu.checks.explaining.replay import ReplayCache
@@ -75,20 +76,21 @@ def right_answers(exercise_id: str) -> list:
 
 
 def wrong_answers(exercise_id: str) -> list[tuple[str, object]]:
-    """List (id of the mistake, wrong answer) for the bank of an exercise."""
+    """List (id of the mistake, wrong answer) for an exercise: its bank, then the general ones."""
     checker = find_checker(exercise_id)
     if isinstance(checker, ValueChecker):
         return [(m.id, m.value) for m in checker.bank]
-    return [
+    own = [
         (mistake.id, build_answer(checker, mistake, variant))
-        for mistake in checker.mistakes()
+        for mistake in checker.bank
         for variant in range(1 + len(mistake.also))
     ]
+    return [*own, *general_answers(checker).items()]
 
 
 def build_answer(checker: Checker, mistake: Mistake, variant: int = 0):
-    """Return the wrong answer of one mistake, in the version ``dress`` (see ``Checker.make``)."""
-    return mistake.build() if mistake.build else checker.make(frozenset({mistake.id}), variant)
+    """Return the wrong answer of one mistake: of its ``edits``, or of one of ``also``."""
+    return checker.combine([mistake.variants()[variant]])
 
 
 def students(count: int) -> list[int]:
@@ -227,7 +229,7 @@ def measure_unseen(exercise_id: str, seed: int = 0) -> Unseen:
     result = Unseen(exercise_id)
     if isinstance(checker, ValueChecker):
         return result
-    ids, cache = {mistake.id for mistake in checker.mistakes()}, ReplayCache()
+    ids, cache = {mistake.id for mistake in checker.mistakes}, ReplayCache()
     for mistake in checker.bank:
         blind = replace(
             checker, bank=tuple(other for other in checker.bank if other.id != mistake.id)

@@ -199,7 +199,7 @@ UNSEEN = {
 def test_unknown_mistake_gets_no_name_of_the_bank(name):
     """A mistake that the bank does not know is rejected with its evidence and no false name."""
     exercise, wrong = UNSEEN[name]
-    ids = {mistake.id for mistake in find_checker(exercise).mistakes()}
+    ids = {mistake.id for mistake in find_checker(exercise).mistakes}
     report = judge(wrong, exercise, seed=0)
     assert report.status == "failed" and report.points < report.max_points
     assert not ids & set(report.misconceptions), str(report)

@@ -217,4 +217,4 @@ def test_verdict_is_that_of_the_checker():
     plain = mutation.strip_names(checker)
     assert plain.reference is checker.reference
     assert plain.forbidden == checker.forbidden
-    assert plain.mistakes() == []
+    assert plain.mistakes == ()

@@ -5,6 +5,7 @@ Role: find the checker, run the check, show the report and store the result. Not
 because of a student's code or a mistyped id.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -51,10 +52,11 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     if not report.is_reference:
         store.record(report.to_dict() | {"seconds": round(time.perf_counter() - start, 3)})
     show(report)
-    is_slow = report.passed and keep(answer, report.exercise)  # right, but too slow for training
-    if (is_slow or not report.passed) and has_checker(report.exercise):  # the notebook goes on
-        reference = find_checker(report.exercise).reference
-        report.implementation = register_reference(report.exercise, reference)
+    name = report.exercise
+    is_slow = report.passed and keep(answer, name)  # right, but too slow for training
+    if is_slow or not report.passed:  # the notebook goes on
+        with contextlib.suppress(ValueError, KeyError, ImportError):  # there is no checker
+            report.implementation = register_reference(name, find_checker(name).reference)
     return report
 
 
@@ -132,15 +134,6 @@ def _print_about(exercise: Any, write: Callable[[exercises.Exercise], str]) -> P
     except ValueError as error:
         text = str(error)
     return print_text(text)
-
-
-def has_checker(exercise: str) -> bool:
-    """Tell whether an exercise has a checker."""
-    try:
-        find_checker(exercise)
-    except (ValueError, KeyError, ImportError):
-        return False
-    return True
 
 
 def hint(exercise: Any) -> PrintedText:

@@ -32,7 +32,6 @@ from vitedu.checks.observing.limits import SECONDS, time_budget
 from vitedu.checks.observing.observation import CONSTRUCTION, FRESHNESS, Observation, Observations
 from vitedu.checks.observing.settings import neutral_settings
 from vitedu.checks.writing.checker import Checker
-from vitedu.words import WordsError
 
 
 def judge_answer(checker, answer: Any, seed: int, cache: ReplayCache | None = None) -> Report:
@@ -178,13 +177,10 @@ def _name_mistakes(
     """Diagnose an answer as it is or, if that does not explain its clothes, without them."""
     slip = {part: p for part, p in problems.items() if p.stage is Stage.CLOTHES}
     rest = {part: p for part, p in problems.items() if part not in slip}
-    try:
-        found = diagnose(checker, cases, problems, observed[0], want, cache)
-        if slip and rest and not any(slip.keys() & set(diagnosis.parts) for diagnosis in found):
-            found = diagnose(checker, cases, rest, observed[1], want, cache)
-        return found
-    except WordsError:  # `vitedu lint` names file and remedy; the numbers are told without them
-        return []
+    found = diagnose(checker, cases, problems, observed[0], want, cache)
+    if slip and rest and not any(slip.keys() & set(diagnosis.parts) for diagnosis in found):
+        found = diagnose(checker, cases, rest, observed[1], want, cache)
+    return found
 
 
 def _add_contrast(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:
@@ -223,7 +219,9 @@ def _judge_info(checker: Checker, info: AnswerInfo, cases: list[Case]) -> Proble
         return Problem(Stage.CALLABLE, cases[0], wanted, kind, f"this is not {wanted}")
     for case, refusal in zip(cases, info.refusals, strict=False):
         if refusal:
-            wanted = f"{checker.exercise}{_positional_signature(checker.reference)}"
+            signature = inspect.signature(checker.reference)
+            asked = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+            wanted = f"{checker.exercise}{signature.replace(parameters=asked)}"
             got = f"{_short(info.signature)}; {refusal}"
             return Problem(Stage.SIGNATURE, case, _short(wanted), got)
     return None
@@ -240,13 +238,6 @@ def _by_position(reference: Any, case: Case) -> Case:
     names = {place: given.get(place, place) for place in [*defaults, *case.keywords]}
     args = {name: case.args.get(name, defaults.get(place)) for place, name in names.items()}
     return replace(case, args=args, keywords=())
-
-
-def _positional_signature(reference: Any) -> inspect.Signature:
-    """Return the reference's signature without its keyword-only parameters."""
-    signature = inspect.signature(reference)
-    positional = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
-    return signature.replace(parameters=positional)
 
 
 def _short(signature: str) -> str:

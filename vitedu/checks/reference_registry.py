@@ -8,7 +8,6 @@ recognises it: the same object, a copy, a subclass that overrides nothing, or on
 """
 
 import contextlib
-import functools
 import inspect
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,6 @@ class _ReferenceValue:
     """A second base class of registered values, besides their own type."""
 
 
-@functools.cache
-def _reference_type(kind: Any) -> type:
-    return type(kind.__name__, (kind, _ReferenceValue), {})
-
-
 def register_reference(exercise: str, reference: Any) -> Any:
     """Register the reference of an exercise, which a student gets in place of his answer.
 
@@ -37,7 +31,7 @@ def register_reference(exercise: str, reference: Any) -> Any:
     """
     kind: Any = type(reference)
     if kind in (int, float, str, tuple):
-        reference = _reference_type(kind)(reference)
+        reference = type(kind.__name__, (kind, _ReferenceValue), {})(reference)
     _references[data_folder(), exercise] = reference
     return reference
 

@@ -25,7 +25,7 @@ CHECKER = Checker(
         "x: B T nh*hd",
         also("without bias", "no bias in qkv", init=f"{INIT}; qkv_bias = 0 > 1"),
         also("other sizes", "as many tokens as heads", T="nh"),
-        also("gradients of the weights", "through both", gradients=("x",), extra={}),
+        also("gradients of the weights", "through both", gradients=("x",), through=None),
         also("other sizes", "one head", nh=1, B=2, T=66),
         also("rare sizes", "T equals D", T="nh*hd"),
         also("rare sizes", "one token, one column a head", T=1, hd=1),
@@ -34,7 +34,7 @@ CHECKER = Checker(
         layer=Reference,
         init=INIT,
         outputs=("output", "weights"),
-        extra={"through": 1},  # gradients of the output; those of the weights are polish
+        through=1,  # gradients of the output; those of the weights are polish
         name="MultiHeadAttention({nh*hd}, {nh}) on x ({B}, {T}, {nh*hd})",
     ),
     forbidden=families.FUSED_NAMES | LAYERS,

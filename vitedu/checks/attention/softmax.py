@@ -7,7 +7,7 @@ import torch
 from vitedu.checks.attention import drawing
 from vitedu.checks.observing import observation
 from vitedu.checks.writing import evidence, families
-from vitedu.checks.writing.kit import HALF, USUAL, Case, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Case, Checker, also, shaped
 
 
 def sums_along_dim(case: Case, seen: observation.Observation) -> str:
@@ -50,7 +50,7 @@ CHECKER = Checker(
         also("other axes", "no other axis", shapes="x: b"),
         also("one score a row", "one score a row", b=1),
         *USUAL[1:],
-        HALF,
+        also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3),
         large("scores of size 1e4", shapes="x: 4 e", values={"x": _shift}),
         large("scores of size 1e4", shapes="x: e 4; dim = 0", values={"x": _shift_columns}),
         large("scores of size 1e4, no other axis", shapes="x: e", scale=1e4),

@@ -2,7 +2,8 @@
 
 from torch import Generator
 
-from vitedu.checks.writing.kit import Case, Checker, Config, distinct, draw
+from vitedu.checks.observing import arguments
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw
 from vitedu.vit import PRESETS, ViTConfig
 
 
@@ -10,7 +11,7 @@ def cases(g: Generator) -> list[Case]:
     """Draw odd configurations; two published ones; one too large to build."""
 
     def case(part, fields, name=""):
-        config = Config(**fields)
+        config = arguments.Config(**fields)
         return Case(name or str(config), {"config": config}, part, number=True, rtol=0, atol=0.25)
 
     def odd(qkv_bias=True):

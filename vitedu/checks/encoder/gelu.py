@@ -22,9 +22,7 @@ CHECKER = Checker(
         TURNED,
         ON_ACCELERATOR,
         # where x is 0 some right formulas have no gradient
-        also(
-            "other axes", "zeros among them", values={"x": torch.relu}, B=9, extra={"learns": False}
-        ),
+        also("other axes", "zeros among them", values={"x": torch.relu}, B=9, learns=False),
         # in float32 rounding costs at most 2e-6; the tanh form is off by up to 4.7e-4
         rtol=1e-5,
         atol=1e-5,

@@ -3,8 +3,9 @@
 import torch
 
 from vitedu.checks.encoder.vision_transformer_driver import starting_values
+from vitedu.checks.observing import arguments
 from vitedu.checks.writing import inputs
-from vitedu.checks.writing.kit import Case, Checker, Config, distinct, draw, normal, plural, usual
+from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal, plural, usual
 from vitedu.vit import VisionTransformer, ViTConfig
 
 
@@ -12,7 +13,7 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw small models whose sizes all differ."""
 
     def case(B, fields, note="", dtype=torch.float32, part="other sizes", scale=1.0, **rest):
-        config = Config(**fields)
+        config = arguments.Config(**fields)
         state = inputs.random_state(VisionTransformer, [config.build()], g, dtype)
         for name in ("cls_token", "pos_embed"):
             state[name] *= scale
@@ -42,7 +43,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, shallow | {"qkv_bias": False}, part="without bias"),
         # of a variance near the norm's eps of 1e-6
         case(B, fields | {"depth": 0}, ", a tiny class token", part="eps", scale=1e-3),
-        case(B, fields | deep, ", in train mode", part="rare sizes", extra={"training": True}),
+        case(B, fields | deep, ", in train mode", part="rare sizes", training=True),
         *usual(case, B, shallow),
         case(
             1,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from vitedu.checks.observing.case import KEEPS_PARAMETERS, Case
+from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.drivers import construct, driver
 from vitedu.checks.observing.observation import Observation
 
@@ -15,7 +15,7 @@ SPREAD = (0.01, 0.028)  # ``initialise`` draws with 0.0176; torch's own start ha
 @driver
 def starting_values(answer, case: Case, seen: Observation) -> None:
     """Build a model, and name the parameters that do not start as ``initialise`` draws them."""
-    model = construct(answer, replace(case, extra={KEEPS_PARAMETERS: True}), seen)
+    model = construct(answer, replace(case, keeps_parameters=True), seen)
     if model is None:
         return
     drawn = {name: getattr(model, name, None) for name in ("cls_token", "pos_embed")}

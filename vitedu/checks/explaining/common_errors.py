@@ -5,7 +5,6 @@ import contextlib
 import difflib
 import inspect
 import re
-import warnings
 from typing import Any
 
 import torch
@@ -16,7 +15,6 @@ from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.observation import Observation
 from vitedu.checks.writing.mistake_files import read_errors
 from vitedu.course.run_above import is_defined_above, menu
-from vitedu.words import WordsError
 
 # as a message names them -> what has the attributes
 _OWNERS = {
@@ -42,14 +40,7 @@ def explain(problem: Problem, seen: Observation, reference: Any) -> dict[str, st
     if is_meant or problem.stage not in _STAGES:
         return {}
     text = error.message if error else f"expected {problem.expected}; got {problem.got}"
-    try:
-        errors = read_errors()
-    except WordsError as trouble:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")  # a check ignores those of the answer
-            warnings.warn(f"{trouble} Until then common errors are not explained.", stacklevel=2)
-        return {}
-    for entry in errors:
+    for entry in read_errors():
         match = entry["message"].search(text)
         is_kind = "kind" not in entry or (error and error.kind == entry["kind"])
         line = error.location[1] if error and error.location else ""

@@ -56,7 +56,7 @@ def case_settings(case: Case) -> dict[str, Any]:
         is_data = isinstance(value, torch.Tensor) and value.dtype != torch.int64
         if is_data and value.dtype != torch.bool:
             settings.setdefault("dtype", dtype_name(value.dtype))
-    settings["layout"] = "turned round" if case.extra.get("turned") else "contiguous"
+    settings["layout"] = "turned round" if case.turned else "contiguous"
     if case.driver == "module":
         settings["mode"] = "train" if in_train_mode(case) else "eval"
     return settings

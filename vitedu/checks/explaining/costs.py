@@ -21,7 +21,6 @@ from vitedu.checks.writing.checker import find_checker
 from vitedu.checks.writing.mistake_files import read_mistakes
 from vitedu.checks.writing.mistakes import Edits, Mistake, apply_edits, bare_source, run_source
 from vitedu.data import Data, load_data
-from vitedu.data.loading import is_integer
 from vitedu.fitting.evaluating import logits_of
 from vitedu.options import with_options
 from vitedu.pretrained.reading import first_line
@@ -109,12 +108,10 @@ def mistake_costs(
         A row a mistake, the cheapest first; those with which the model stops come last.
 
     Raises:
-        ValueError: a model, chapter or name that cannot be used; the message says why.
+        ValueError: a chapter, name or weights that cannot be used; the message says why.
     """
-    if not is_integer(count, at_least=1):
-        raise ValueError(f"count must be a positive integer (got {count!r}).")
     mistakes = find_mistakes(chapter, only)
-    config = textbook_config(model)
+    config = with_options(ViTConfig(), **vars(model.config) | {"fused": False})  # changes no number
     weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     data = data or load_data("cifar10", limit=1, held_out=count)
     images, labels = data.test.images[:count], data.test.labels[:count]
@@ -167,25 +164,6 @@ def find_mistakes(chapter: str, only: Sequence[str] = ()) -> list[tuple[str, Mis
             f"an exercise: {', '.join(parts)}."
         )
     return [found[name] for name in found if name in only or name.split(".")[0] in only]
-
-
-def textbook_config(model: torch.nn.Module) -> ViTConfig:
-    """Give a model's configuration, without ``fused``, which changes no number.
-
-    Raises:
-        ValueError: it has none, or one with other options.
-    """
-    fields = vars(getattr(model, "config", object))
-    try:
-        config = with_options(ViTConfig(), **{**fields, "fused": False})
-    except TypeError:
-        config = None
-    if type(config) is not ViTConfig:
-        raise ValueError(
-            f"mistakes are made in the textbook's model, and this {type(model).__name__} has no "
-            "config, or one with options; take a vit_pico_patch4_32."
-        )
-    return config
 
 
 def assemble(

@@ -7,11 +7,11 @@ reproduce every wrong result. Where none does, a further call may show more (``s
 
 from dataclasses import dataclass, replace
 
-from vitedu.checks.explaining.replay import ReplayCache, explained_differences, find_mistakes
+from vitedu.checks.explaining.replay import ReplayCache, find_mistakes
+from vitedu.checks.judging.compare import is_same
 from vitedu.checks.judging.findings import is_polish
 from vitedu.checks.judging.judge import UNWANTED_GRADIENT, Problem, Stage
 from vitedu.checks.observing.case import Case, has_float64_inputs
-from vitedu.checks.observing.errors import DeviceMismatch
 from vitedu.checks.observing.observation import (
     FRESHNESS,
     INDEPENDENCE,
@@ -57,7 +57,7 @@ def diagnose(
     Returns:
         The diagnoses; an empty list if nothing fits or the answer ran out of time.
     """
-    mistakes = checker.mistakes()
+    mistakes = checker.mistakes
     if not mistakes or any(seen.error_kind == "TimeUp" for seen in got.values()):
         return []
     usual = [case for case in cases if case.is_usual]
@@ -106,7 +106,7 @@ def _name_numbers(
     """Name the mistakes of the bank that give the answer's results, as far as they are wrong."""
     for cases, problems in _list_views(checker, usual, numeric, got):
         if matches := find_mistakes(checker, cases, got, want, cache):
-            shares = _assign_parts(checker, matches, problems, got, want, cache)
+            shares = _assign_parts(checker, matches, problems, got, cache)
             return [
                 _diagnosis(mistake, problems[share[0]], got[problems[share[0]].case.name], share)
                 for mistake, share in zip(matches, shares, strict=True)
@@ -134,20 +134,13 @@ def _list_views(
     return views
 
 
-# fact that a further call writes down (second_call) -> (id, name, evidence, what to look at)
-_FACT_WORDS = {
-    REPEATABILITY: (
-        "random_result",
-        "the same input gives another result each time",
-        "two calls alike, two results",
-        "Look for what is drawn anew in every call: dropout, torch.rand, a layer with fresh "
-        "weights.",
-    ),
+# fact that a further call writes down (second_call) -> family, evidence
+_FAMILIES_OF_FACTS = {
+    FRESHNESS: ("cached_by_shape", "the same call with other values gives the earlier result"),
+    REPEATABILITY: ("random_result", "two calls alike, two results"),
     INDEPENDENCE: (
         "depends_on_the_batch",
-        "the result of an item depends on the others in its batch",
         "the first item by itself gives another result than in its batch",
-        "Look at what sums, averages or reshapes over axis 0.",
     ),
 }
 
@@ -156,39 +149,33 @@ def _name_further_calls(
     cases: list[Case], numeric: Problems, got: Observations, want: Observations
 ) -> list[Diagnosis]:
     """Say what the further calls show: the first fact in which answer and reference differ."""
-    parts, problem = tuple(numeric), next(iter(numeric.values()))
     for case in cases:
         if case.driver != "second_call" or got[case.name].error is not None:
             continue
         facts, right = got[case.name].facts, want[case.name].facts
-        if facts.get(FRESHNESS) != right.get(FRESHNESS):
-            words = "the same call with other values gives the earlier result"
-            problem = replace(problem, got=words)
-            return [_diagnosis(family("cached_by_shape"), problem, got[case.name], parts)]
-        for fact, (id_, name, evidence, step) in _FACT_WORDS.items():
+        for fact, (name, evidence) in _FAMILIES_OF_FACTS.items():
             if fact in facts and facts[fact] != right.get(fact):
-                return [Diagnosis(id_, name, problem.expected, evidence, "", step, parts)]
+                problem = replace(next(iter(numeric.values())), got=evidence)
+                return [_diagnosis(family(name), problem, got[case.name], tuple(numeric))]
     return []
 
 
 def _assign_parts(
-    checker: Checker, mistakes: list[Mistake], numeric, got, want, cache: ReplayCache
+    checker: Checker, mistakes: list[Mistake], numeric: Problems, got, cache: ReplayCache
 ) -> list[tuple[str, ...]]:
     """Assign the failed parts to the mistakes found together.
 
     A mistake gets the parts that it reproduces alone. Parts that none reproduces alone go to all.
     """
-    parts = tuple(numeric)
     if len(mistakes) < 2:
-        return [parts] * len(mistakes)
+        return [tuple(numeric)] * len(mistakes)
     shares = []
-    for mistake in mistakes:
-        wrong_cases = [problem.case for problem in numeric.values()]
-        alone = checker.combine([mistake])
-        names = {what[0] for what in explained_differences(alone, wrong_cases, got, want, cache)}
-        shares.append(tuple(part for part in parts if numeric[part].case.name in names))
-    rest = tuple(part for part in parts if not any(part in share for share in shares))
-    return [share + rest or parts[-1:] for share in shares]
+    for alone in (checker.combine([mistake]) for mistake in mistakes):
+        cases = {part: problem.case for part, problem in numeric.items()}
+        seen = {case.name: cache.observe(alone, case) for case in cases.values()}
+        shares.append(tuple(p for p, c in cases.items() if is_same(c, got[c.name], seen[c.name])))
+    rest = tuple(part for part in numeric if not any(part in share for share in shares))
+    return [share + rest or tuple(numeric)[-1:] for share in shares]
 
 
 def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
@@ -200,7 +187,7 @@ def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis
 
 def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
     """Tell whether a mistake that is recognised from facts causes a problem."""
-    mismatch = DeviceMismatch.NONE if seen.error is None else seen.error.device_mismatch
+    of_generator = seen.error is not None and seen.error.device_mismatch == "generator"
     return {
         "no_error": seen.error is None,
         "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
@@ -213,8 +200,8 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
         "seeded": SEED_CHANGE in seen.facts.get(SIDE_EFFECTS, ""),
         "detached": seen.detached,
         "not_detached": problem.stage is Stage.GRADIENTS and problem.got == UNWANTED_GRADIENT,
-        "own_device": problem.stage is Stage.DEVICE and mismatch is not DeviceMismatch.GENERATOR,
-        "generator_device": problem.stage is Stage.DEVICE and mismatch is DeviceMismatch.GENERATOR,
+        "own_device": problem.stage is Stage.DEVICE and not of_generator,
+        "generator_device": problem.stage is Stage.DEVICE and of_generator,
     }.get(mistake_id, False)
 
 

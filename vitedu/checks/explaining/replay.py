@@ -8,7 +8,7 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from vitedu.checks.judging.compare import is_close, is_same, is_same_error, run_reader
+from vitedu.checks.judging.compare import is_same
 from vitedu.checks.observing.case import Case, size_of
 from vitedu.checks.observing.observation import Observation, Observations, is_informative
 from vitedu.checks.observing.observe import observe
@@ -19,7 +19,7 @@ REPLAY_SECONDS = 2.0  # of computing, for one case on one mistake
 MAX_PAIRS = 400  # pairs of mistakes that are tried, because a student waits
 
 # parts whose mistakes are recognised from facts, without replay
-_PARTS_WITHOUT_REPLAY = ("errors", "gradients", "unchanged", "any device", "again")
+PARTS_WITHOUT_REPLAY = ("errors", "gradients", "unchanged", "any device", "again")
 
 
 class ReplayCache:
@@ -43,7 +43,7 @@ class ReplayCache:
         key = implementation, case.name
         if key not in self._observations:
             if case.part != "values" and not seconds:  # mistakes are compared without gradients
-                case = replace(case, gradients=(), extra=case.extra | {"learns": False})
+                case = replace(case, gradients=(), learns=False)
             seen = observe(implementation, case, seconds or REPLAY_SECONDS)
             if seen.error_kind == "TimeUp":
                 return seen  # a busy machine: another time it may end
@@ -68,7 +68,7 @@ def find_mistakes(
     def reproduces(implementation: Any, on: list[Case]) -> bool:
         return all(is_same(c, got[c.name], cache.observe(implementation, c)) for c in on)
 
-    singles = [m for m in checker.mistakes() if m.part not in _PARTS_WITHOUT_REPLAY]
+    singles = [m for m in checker.mistakes if m.part not in PARTS_WITHOUT_REPLAY]
     candidates: list[Mistake] = []
     for mistake in singles:
         for variant in mistake.variants():
@@ -80,26 +80,16 @@ def find_mistakes(
     # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
     if len(candidates) == 1:
         return candidates
-    for one, other in _likely_pairs(checker, singles, wrong, got, want, cache):
-        together = checker.combine([one, other])
+    first, every = (
+        [m for m in some if m.edits and reproduces(checker.combine([m]), rest)]
+        for some in (singles, [variant for m in singles for variant in m.variants()])
+    )
+    pairs = itertools.chain(itertools.combinations(first, 2), itertools.combinations(every, 2))
+    for one, other in itertools.islice(pairs, MAX_PAIRS):
+        together = None if one.id == other.id else checker.combine([one, other])
         if together is not None and reproduces(together, wrong + rest):
             return [one, other]
     return []
-
-
-def _likely_pairs(
-    checker: Checker, mistakes: list[Mistake], wrong: list[Case], got, want, cache: ReplayCache
-) -> list[tuple[Mistake, Mistake]]:
-    """List pairs of mistakes, in each of their versions; those that explain most come first."""
-    variants = [variant for m in mistakes if m.build is None for variant in m.variants()]
-    samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
-    alone = [
-        (m, explained_differences(checker.combine([m]), samples, got, want, cache))
-        for m in variants
-    ]
-    pairs = [two for two in itertools.combinations(alone, 2) if two[0][0].id != two[1][0].id]
-    pairs.sort(key=lambda two: -len(two[0][1] | two[1][1]))
-    return [(one, other) for (one, _), (other, _) in pairs[:MAX_PAIRS]]
 
 
 def _is_distinctive(case: Case, seen: Observation) -> bool:
@@ -111,39 +101,3 @@ def _is_distinctive(case: Case, seen: Observation) -> bool:
     if case.part == "values" and (seen.error or not seen.arrays or is_informative(seen.arrays)):
         return True
     return seen.error is None and any(x.numel() > 8 for x in seen.tensors())
-
-
-def explained_differences(
-    implementation, cases: list[Case], got: Observations, want: Observations, cache: ReplayCache
-) -> set[tuple[str, ...]]:
-    """List what a mistake explains alone: where the answer is wrong in the same way.
-
-    Returns:
-        Tuples (name of the case, what), where ``what`` names an error, a fact, a type or an array.
-    """
-    differences: set[tuple[str, ...]] = set()
-    for case in cases:
-        ours, right = got[case.name], want[case.name]
-        theirs = cache.observe(implementation, case)
-        run_reader(case, ours, theirs, right)
-        if ours.error is not None and theirs.error is not None:
-            if is_same_error(ours, theirs):
-                differences.add((case.name, "error"))
-            continue
-        mine, other_own, right_own = (seen.behaviour() for seen in (ours, theirs, right))
-        differences |= {
-            (case.name, *what)
-            for what, value in mine.items()
-            if value != right_own.get(what, value) and value == other_own.get(what)
-        }
-        outputs = [seen.arrays | seen.draws for seen in (ours, theirs, right)]
-        for name, x in outputs[0].items():
-            other, wanted = outputs[1].get(name), outputs[2].get(name)
-            if other is None or wanted is None:
-                continue
-            kinds = [(y.shape, y.dtype) for y in (x, other, wanted)]
-            if kinds[0] == kinds[1] != kinds[2]:
-                differences.add((case.name, f"kind of {name}"))
-            elif name in ours.arrays and is_close(case, x, other) and not is_close(case, x, wanted):
-                differences.add((case.name, name))
-    return differences

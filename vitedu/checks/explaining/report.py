@@ -176,7 +176,9 @@ class Report:
         failed = [finding for finding in findings if finding.fails]
         failed.sort(key=lambda f: problems[f.name].stage is Stage.GRADIENTS)  # values come first
         first, problem = failed[0], problems[failed[0].name]
-        serious = _sort_by_part(diagnoses, [finding.name for finding in failed])
+        names = [finding.name for finding in failed]
+        serious = [d for d in diagnoses if not set(d.parts).isdisjoint(names)]
+        serious.sort(key=lambda d: min(names.index(part) for part in d.parts if part in names))
         self._add_right([f.message for f in findings if f.passed and f.max_points and f.message])
         explained = [d for d in serious if first.name in d.parts]
         if explained:
@@ -318,13 +320,6 @@ class Report:
         lines = dict(reversed(self.lines))  # the first of each label counts
         own |= {label: lines.get(label, "") for label in ("expected", "got", "why", "try")}
         return own | {"findings": findings, "remarks": remarks}
-
-
-def _sort_by_part(diagnoses, parts: list[str]) -> list:
-    """List the diagnoses of these parts in the order of the parts."""
-    of_parts = [d for d in diagnoses if not set(d.parts).isdisjoint(parts)]
-    places = {part: number for number, part in enumerate(parts)}
-    return sorted(of_parts, key=lambda d: min(places.get(part, len(parts)) for part in d.parts))
 
 
 def _grid(rows: list[tuple[str, str]]) -> str:

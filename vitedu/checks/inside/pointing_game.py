@@ -50,7 +50,7 @@ def cases(g: Generator) -> list[Case]:
         case(gh=1, gw=gw + 1),
         case(B=1, note=", one image", part="batch of one"),
         case(", float64, nearly alike", "rare maps", close=True),
-        case(", axes turned round in memory", "layout", extra={"turned": True}),
+        case(", axes turned round in memory", "layout", turned=True),
         case(", patches of one pixel", "rare maps", P=1),
         case(", patches of 121 pixels", "rare maps", P=11),
         case(", patches that are not square", "rare maps", Q=P - 1),

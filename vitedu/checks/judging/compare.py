@@ -108,9 +108,15 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def join_names(names) -> str:
-    """Join names with commas, at most four of them."""
+    """List names, at most four of them.
+
+    Example:
+        >>> join_names("qk"), join_names("abcdefg")
+        ('q and k', 'a, b, c, d and 3 more')
+    """
     names = list(names)
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    last = names[-1:] if len(names) < 5 else [f"{len(names) - 4} more"]
+    return " and ".join(filter(None, [", ".join(names[:-1][:4]), *last]))
 
 
 READERS: dict[str, tuple[Callable[[Case, Observation], None], frozenset[str]]] = {}

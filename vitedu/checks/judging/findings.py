@@ -7,8 +7,6 @@ most ``Checker.most_polish`` of all, and is told as a remark.
 
 from dataclasses import dataclass, replace
 
-import torch
-
 from vitedu import exercises
 from vitedu.checks.judging.judge import Problem, Stage
 from vitedu.checks.observing.case import Case
@@ -66,7 +64,7 @@ def is_polish(checker: Checker, part: str, stage: Stage = Stage.CALL) -> bool:
 
     Wrong numbers for a batch of one are a mistake everywhere, a crash only where the checker says
     so. Numbers of another dtype may be rounded but not wrong, and those of another layout are not
-    wrong. With a GPU in this session, its device is no other device.
+    wrong.
     """
     if stage is Stage.CLOTHES:
         return True
@@ -75,8 +73,6 @@ def is_polish(checker: Checker, part: str, stage: Stage = Stage.CALL) -> bool:
     if part in ("dtype", "layout") and stage in (Stage.SHAPE, Stage.VALUES):
         return False
     if part == "layout" and stage is Stage.FACTS:
-        return False
-    if part == "any device" and torch.cuda.is_available():
         return False
     return part in checker.polish or (part in _USUAL_POLISH and part not in checker.idea)
 

@@ -21,7 +21,6 @@ from vitedu.checks.judging.compare import (
     tolerance,
 )
 from vitedu.checks.observing.case import Case, has_float64_inputs
-from vitedu.checks.observing.errors import DeviceMismatch
 from vitedu.checks.observing.limits import WAITING, WAITS
 from vitedu.checks.observing.observation import FRESHNESS, SIDE_EFFECTS, STABILITY, Observation
 
@@ -160,12 +159,12 @@ def error_text(seen: Observation) -> str:
             return f"it waits, over {WAITING:g} s; look for a sleep, a lock or an input(){where}"
         limit = seen.seconds or 10.0
         return f"no result within {limit:g} s; look for a loop that never ends{where}"
-    if error.device_mismatch is DeviceMismatch.GENERATOR:
+    if error.device_mismatch == "generator":
         return (
             "draws on another device than the generator's; draw with device=generator.device, "
             "then .to(...)"
         )
-    if error.device_mismatch is DeviceMismatch.TENSORS:
+    if error.device_mismatch == "tensors":
         return "tensors on two devices; make new tensors with device=x.device of an input x"
     message = f": {error.message}" if error.message else ""
     return f"{error.kind}{message}{where}"
@@ -378,9 +377,7 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
     if got.gradient_error and not want.gradient_error:
         return "a backward pass", got.gradient_error
     if got.detached and not want.detached:
-        source = (
-            "its parameters, if x needs no gradient" if case.extra.get("learns") else "its inputs"
-        )
+        source = "its parameters, if x needs no gradient" if case.learns else "its inputs"
         return "results that carry gradients", f"a result that is cut off from {source}"
     wrong: list[str] = []
     right: list[str] = []
@@ -400,27 +397,15 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
         (right if is_same else wrong).append(name)
     if not wrong:
         return None
-    name, all_wrong = wrong[0], _list_names(wrong)
+    name, all_wrong = wrong[0], join_names(wrong)
     what = f"gradient of {name}"
     if not want.gradients[name].any():
         return what, UNWANTED_GRADIENT
-    others = f"; that of {_list_names(right)} is right" if right else ""
+    others = f"; that of {join_names(right)} is right" if right else ""
     if not any(got.gradients[name].any() for name in wrong):
         words = f"no gradient reaches {all_wrong}"
         return what, f"only zeros for {all_wrong}{others}; look for what cuts it off", words
     return what, f"{ANOTHER_GRADIENT} {all_wrong}{others}"
-
-
-def _list_names(names: list[str]) -> str:
-    """List names, at most three of them.
-
-    Example:
-        >>> _list_names(["q", "k"]), _list_names(["a", "b", "c", "d", "e"])
-        ('q and k', 'a, b, c and 2 more')
-    """
-    if len(names) > 3:
-        return f"{', '.join(names[:3])} and {len(names) - 3} more"
-    return " and ".join(names)
 
 
 _JUDGES = {

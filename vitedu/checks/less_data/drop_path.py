@@ -110,7 +110,7 @@ def cases(g: Generator) -> list[Case]:
         case("", "rare sizes", shape=(B, 2, T, D)),
         case("", "batch of one", shape=(1, T, D)),
         case("", "dtype", dtype=torch.float64),
-        case(", turned round in memory", "layout", extra={"size": B, "turned": True}),
+        case(", turned round in memory", "layout", turned=True),
         *(
             case("", "errors", p=bad, training=bool(i % 2), **error)
             for i, bad in enumerate((1.0, 1.0, -0.1, -0.1, 1.5, 1.5))

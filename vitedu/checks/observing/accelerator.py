@@ -1,6 +1,5 @@
-"""A call with tensors on an accelerator, or on a simulated one."""
+"""A call with tensors on a simulated accelerator, the same on every machine."""
 
-import contextlib
 from functools import partial
 
 import torch
@@ -10,35 +9,29 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from vitedu.checks.observing.case import Case, build_args
 from vitedu.checks.observing.drivers import call_answer, construct
-from vitedu.checks.observing.errors import (
-    DeviceMismatch,
-    find_mismatch,
-    is_raised_by_student,
-    message_of,
-)
+from vitedu.checks.observing.errors import describe_error, is_raised_by_student
 from vitedu.checks.observing.observation import Observation
 from vitedu.checks.observing.operations import KernelRecorder
 
 
 def call_on_accelerator(answer, case: Case, seen: Observation) -> None:
-    """Call the answer with tensors on CUDA, or with meta tensors if there is no GPU.
+    """Call the answer with meta tensors, as if they were on a GPU.
 
     An error that has nothing to do with devices leaves the case undecided, for meta tensors have no
     values.
     """
-    device = "cuda" if torch.cuda.is_available() else "meta"
     target = construct(answer, case, seen) if case.driver == "module" else answer
     if target is None:
         seen.undecided = True
         return
     movable = torch.Tensor, nn.Module
-    target, args = tree_map_only(movable, lambda x: x.to(device), (target, build_args(case)))
+    target, args = tree_map_only(movable, lambda x: x.to("meta"), (target, build_args(case)))
     devices = _SimulatedGPU()
     try:
-        with torch.no_grad(), devices if device == "meta" else contextlib.nullcontext():
+        with torch.no_grad(), devices:
             result = call_answer(target, case, args)
     except Exception as error:
-        if find_mismatch(message_of(error)) is not DeviceMismatch.NONE:
+        if describe_error(error).device_mismatch:
             raise
         # The sizes are right, so the answer refuses the device; but it may have tested values,
         # which meta tensors do not have.
@@ -50,7 +43,8 @@ def call_on_accelerator(answer, case: Case, seen: Observation) -> None:
     for name, value in zip(case.outputs, outputs, strict=False):
         value = next(value.parameters(), None) if isinstance(value, nn.Module) else value
         if isinstance(value, torch.Tensor):
-            seen.devices[name] = "accelerator" if value.device.type == device else value.device.type
+            kind = value.device.type
+            seen.devices[name] = "accelerator" if kind == "meta" else kind
 
 
 class _SimulatedGPU(TorchDispatchMode):

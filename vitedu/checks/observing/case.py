@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
-KEEPS_PARAMETERS = "keeps_parameters"  # a driver's option: a layer runs with its own parameters
-
 
 class Recipe:
     """An argument that is not plain data. ``build`` makes a new one for every call."""
@@ -49,11 +47,20 @@ class Case:
     mentions: tuple[Any, ...] = ()  # numbers that its message must name
     rtol: float | None = None  # tolerance; default by dtype
     atol: float | None = None
-    # only devices are judged; without an accelerator, meta tensors take its place
+    # only devices are judged: meta tensors stand for those on an accelerator
     on_accelerator: bool = False
     record_operations: bool = True  # write down which operations run
     seed: int | None = None  # of what an answer draws; default: a hash of the name
-    extra: dict[str, Any] = field(default_factory=dict)  # options of the driver
+    turned: bool = False  # the axes of every tensor stand in reverse order in memory
+    views: dict[str, str] = field(default_factory=dict)  # argument -> another that it is part of
+    through: int | None = None  # of how many outputs, the first ones, gradients count; default: all
+    # of driver "module":
+    training: bool | None = None  # the mode of the layer; default: as ``in_train_mode`` says
+    learns: bool | None = None  # gradients of parameters are compared; False: none in this case
+    frozen: tuple[str, ...] = ()  # parameters that get no gradient
+    keeps_parameters: bool = False  # the layer runs with its own parameters, not those of ``state``
+    repeats: str = ""  # of driver "second_call": the driver of the call
+    extra: dict[str, Any] = field(default_factory=dict)  # the driver's own options
 
     @property
     def is_usual(self) -> bool:
@@ -84,18 +91,14 @@ def build(value: Any) -> Any:
 
 def build_args(case: Case) -> dict[str, Any]:
     """Make new arguments for one call."""
-    return add_views({name: build(value) for name, value in case.args.items()}, case.extra)
+    return lay_out({n: build(value) for n, value in case.args.items()}, case.turned, case.views)
 
 
-def add_views(args: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """Lay arguments out in memory as ``extra`` says.
-
-    With "turned" the axes of every tensor stand in reverse order in memory. "views" (name ->
-    another argument) are the first places of the other.
-    """
-    if extra.get("turned"):
+def lay_out(args: dict[str, Any], turned: bool, views: dict[str, str]) -> dict[str, Any]:
+    """Lay arguments out in memory, as fields of ``Case`` say."""
+    if turned:
         args = tree_map_only(torch.Tensor, lambda x: _reverse(_reverse(x).contiguous()), args)
-    for name, other in extra.get("views", {}).items():
+    for name, other in views.items():
         args[name] = args[other][tuple(map(slice, args[name].shape))]
     return args
 

@@ -17,14 +17,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_map
 
-from vitedu.checks.observing.case import (
-    KEEPS_PARAMETERS,
-    Case,
-    Recipe,
-    build,
-    build_args,
-    tensors_in,
-)
+from vitedu.checks.observing.case import Case, Recipe, build, build_args, tensors_in
 from vitedu.checks.observing.observation import (
     CONSTRUCTION,
     SIDE_EFFECTS,
@@ -107,19 +100,20 @@ def module(answer, case: Case, seen: Observation) -> None:
     seen.modified = find_modified_args(case, args)
     if instances is not None:
         seen.facts[SIDE_EFFECTS] = describe_changes(layer, before)
-    if case.gradients or case.extra.get("learns"):
+    if case.gradients or case.learns:
         torch.set_grad_enabled(True)
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
-        parameters, frozen = nn.Module.named_parameters(layer), case.extra.get("frozen", ())
-        leaves |= {name: value for name, value in parameters if name not in frozen}
+        parameters = nn.Module.named_parameters(layer)
+        leaves |= {name: value for name, value in parameters if name not in case.frozen}
         args |= {name: leaves[name].clone() for name in case.gradients}
         store_gradients(seen, case, lambda: call_answer(layer, case, args), leaves)
 
 
 def in_train_mode(case: Case) -> bool:
     """Tell whether a case calls its layer in train mode. A right layer returns the same in both."""
-    return case.extra.get("training", bool(case.gradients) or "instances" in case.extra)
+    usual = bool(case.gradients) or "instances" in case.extra
+    return usual if case.training is None else case.training
 
 
 def describe_case(case: Case) -> str:
@@ -145,7 +139,7 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     if not isinstance(layer, nn.Module):
         seen.types["instance"] = type_name(layer)
         return None
-    if case.raises or case.extra.get(KEEPS_PARAMETERS):
+    if case.raises or case.keeps_parameters:
         return layer  # only the refusal counts
     # called through nn.Module, because the class may override named_parameters
     parameters = dict(nn.Module.named_parameters(layer))

@@ -3,15 +3,6 @@
 import dis
 import functools
 from dataclasses import dataclass
-from enum import Enum
-
-
-class DeviceMismatch(Enum):
-    """What was on two devices when a call failed for that reason."""
-
-    NONE = ""
-    TENSORS = "tensors"
-    GENERATOR = "generator"
 
 
 @dataclass(frozen=True)
@@ -23,7 +14,13 @@ class RaisedError:
     message: str
     location: tuple[int, str] | None  # line number and source line in the student's code
     raised_by_student: bool = False  # raised by a raise statement in the student's code
-    device_mismatch: DeviceMismatch = DeviceMismatch.NONE
+
+    @property
+    def device_mismatch(self) -> str:
+        """What was on two devices: "generator", "tensors", or "". Torch's error has no own type."""
+        if "device type for generator" in self.message:
+            return "generator"
+        return "tensors" if "same device" in self.message else ""
 
 
 def describe_error(error: BaseException) -> RaisedError:
@@ -34,15 +31,7 @@ def describe_error(error: BaseException) -> RaisedError:
         message=message_of(error)[:500],
         location=_student_line(error),
         raised_by_student=is_raised_by_student(error),
-        device_mismatch=find_mismatch(message_of(error)),
     )
-
-
-def find_mismatch(message: str) -> DeviceMismatch:
-    """Find out from torch's message which things were on two devices: the error has no own type."""
-    if "device type for generator" in message:
-        return DeviceMismatch.GENERATOR
-    return DeviceMismatch.TENSORS if "same device" in message else DeviceMismatch.NONE
 
 
 def message_of(error: BaseException) -> str:

@@ -5,14 +5,12 @@ worker. This is no security boundary: the code runs in this process.
 """
 
 import contextlib
-import ctypes
 import io
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from types import FrameType
 
 SECONDS = 10.0  # of computing, for a whole check; VITEDU_TIME_LIMIT overrides it
@@ -23,12 +21,8 @@ WAITS = "waits"  # the message of a ``TimeUp`` that ends a block which did not c
 
 
 def time_budget() -> float:
-    """Read the time limit of a check in seconds; the default unless it is a positive number."""
-    try:
-        seconds = float(os.environ.get("VITEDU_TIME_LIMIT", SECONDS))
-    except ValueError:
-        return SECONDS
-    return seconds if 0 < seconds < float("inf") else SECONDS
+    """Read the time limit of a check in seconds."""
+    return float(os.environ.get("VITEDU_TIME_LIMIT", SECONDS))
 
 
 class TimeUp(BaseException):
@@ -60,31 +54,46 @@ def time_limit(seconds: float, waiting: float | None = None):
     harm: in a destructor, which cannot pass it on, and during an import, which would leave half a
     module behind.
 
-    In the main thread of a POSIX system a timer looks at the clocks; it also interrupts sleeping.
-    Elsewhere a second thread does, and the exception takes effect only while Python code runs.
+    A timer looks at the clocks; it also interrupts sleeping. Where there is none, on Windows and
+    outside the main thread, nothing is limited: a cell can be stopped by hand.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    interrupts = _by_signal if is_main and hasattr(signal, "setitimer") else _by_thread
-    clock = _make_clock(seconds, max(WAITING, 6 * seconds) if waiting is None else waiting)
-    with interrupts(min(seconds, waiting or seconds), clock, sys._getframe(2)):
+    if not (is_main and hasattr(signal, "setitimer")):
         yield
+        return
+    waiting = max(WAITING, 6 * seconds) if waiting is None else waiting
+    home, strikes = sys._getframe(2), list[str]()
+    computed, begun = time.thread_time(), time.monotonic()
 
+    def raise_again(frame, event, argument):
+        if event == "line":
+            raise TimeUp(strikes[0])
+        return raise_again
 
-def _make_clock(seconds: float, waiting: float) -> Callable[[], str]:
-    """Return a function that says why the time of this thread is over, or ""."""
+    def alarm(signum, frame):
+        is_late = time.thread_time() - computed >= seconds
+        frames = _frames(frame, home)
+        if not (is_late or time.monotonic() - begun >= waiting) or not _may_strike(frames):
+            return
+        strikes.append("computes" if is_late else WAITS)
+        if len(strikes) > 1:  # the code catches all: every line of what runs now raises
+            sys.settrace(lambda frame, event, argument: None)
+            for each in frames:
+                each.f_trace = raise_again
+        raise TimeUp(strikes[-1])
+
+    before, tracer = signal.signal(signal.SIGALRM, alarm), sys.gettrace()
+    pending, interval = signal.setitimer(signal.ITIMER_REAL, min(seconds, waiting), TICK)
     try:
-        clock = time.pthread_getcpuclockid(threading.get_ident())
-        computing: Callable[[], float] = lambda: time.clock_gettime(clock)  # noqa: E731
-    except AttributeError:  # Windows has no such clock
-        computing = time.monotonic
-    computed, begun = computing(), time.monotonic()
-
-    def reason() -> str:
-        if computing() - computed >= seconds:
-            return "computes"
-        return WAITS if time.monotonic() - begun >= waiting else ""
-
-    return reason
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if len(strikes) > 1:
+            sys.settrace(tracer)
+        if pending:  # a timer of the caller's was running: restart it with the time it has left
+            rest = max(1e-3, pending - (time.monotonic() - begun))
+            signal.setitimer(signal.ITIMER_REAL, rest, interval)
 
 
 def _frames(frame: FrameType | None, home: FrameType) -> list[FrameType]:
@@ -105,80 +114,6 @@ def _may_strike(frames: list[FrameType]) -> bool:
         or frame.f_code.co_filename.startswith("<frozen importlib")
         for frame in frames
     )
-
-
-@contextlib.contextmanager
-def _by_signal(seconds: float, reason: Callable[[], str], home: FrameType):
-    """Interrupt the block of frame ``home`` by a signal; a line that catches it, by the next one.
-
-    ``reason`` need not be asked before so many ``seconds``.
-    """
-    strikes: list[str] = []
-
-    def raise_again(frame, event, argument):
-        if event == "line":
-            raise TimeUp(strikes[0])
-        return raise_again
-
-    def alarm(signum, frame):
-        frames = _frames(frame, home)
-        if (why := reason()) and _may_strike(frames):
-            strikes.append(why)
-            if len(strikes) > 1:  # the code catches all: every line of what runs now raises
-                sys.settrace(lambda frame, event, argument: None)
-                for each in frames:
-                    each.f_trace = raise_again
-            raise TimeUp(why)
-
-    start, before, tracer = time.monotonic(), signal.signal(signal.SIGALRM, alarm), sys.gettrace()
-    pending, interval = signal.setitimer(signal.ITIMER_REAL, seconds, TICK)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if len(strikes) > 1:
-            sys.settrace(tracer)
-        if pending:  # a timer of the caller's was running: restart it with the time it has left
-            rest = max(1e-3, pending - (time.monotonic() - start))
-            signal.setitimer(signal.ITIMER_REAL, rest, interval)
-
-
-@contextlib.contextmanager
-def _by_thread(seconds: float, reason: Callable[[], str], home: FrameType):
-    """Interrupt the block from a second thread."""
-    ident, end, strikes = threading.get_ident(), threading.Event(), []
-
-    def strike() -> None:
-        strikes.append(True)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(TimeUp))
-
-    def watch() -> None:
-        wait = seconds
-        while not end.wait(wait):
-            wait = TICK
-            frames = _frames(sys._current_frames().get(ident), home)
-            if reason() and _may_strike(frames) and not end.is_set():
-                strike()
-
-    watcher = threading.Thread(target=watch, name="time limit", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        with contextlib.suppress(TimeUp):
-            _end(end, watcher)
-        _end(end, watcher)
-        if strikes:  # one may be on its way; to clear it would hang debuggers in Python 3.11
-            with contextlib.suppress(TimeUp):
-                strike()
-                while True:
-                    pass
-
-
-def _end(end: threading.Event, watcher: threading.Thread) -> None:
-    end.set()
-    watcher.join()
 
 
 @contextlib.contextmanager

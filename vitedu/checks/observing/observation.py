@@ -170,10 +170,7 @@ def type_name(value: Any) -> str:
 def store_gradients(
     seen: Observation, case: Case, run: Callable, leaves: dict[str, torch.Tensor]
 ) -> None:
-    """Store the gradients of a fixed weighted sum of the outputs with respect to the leaves.
-
-    ``case.extra["through"]`` is the number of outputs that count, the first ones; default: all.
-    """
+    """Store the gradients of a fixed weighted sum of the outputs with respect to the leaves."""
     try:
         with capture_output():  # what the call prints was stored the first time
             result = run()
@@ -182,7 +179,7 @@ def store_gradients(
         seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
         return
     results = result if isinstance(result, (tuple, list)) else [result]
-    outputs = [x for x in results if isinstance(x, torch.Tensor)][: case.extra.get("through")]
+    outputs = [x for x in results if isinstance(x, torch.Tensor)][: case.through]
     attached = [x for x in outputs if x.requires_grad]
     # a Python number counts as detached
     seen.detached = len(attached) < max(1, sum(x.is_floating_point() for x in outputs))

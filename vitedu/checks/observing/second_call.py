@@ -31,9 +31,9 @@ def second_call_cases(cases: list[Case]) -> list[Case]:
         return []
     case = main[0]
     name = f"{case.name}, called again with other values"
-    extra = case.extra | {"driver": case.driver}
-    other = replace(case, name=name, part="again", driver="second_call", gradients=(), extra=extra)
-    return [replace(other, args=other_values(case.args), state=other_values(case.state))]
+    other = replace(case, name=name, part="again", driver="second_call", repeats=case.driver)
+    others = {"args": other_values(case.args), "state": other_values(case.state)}
+    return [replace(other, **others, gradients=())]
 
 
 @driver
@@ -43,8 +43,7 @@ def second_call(answer, case: Case, seen: Observation) -> None:
     Writes down whether the second result is the first one, whether the first result changed, which
     settings and random states either call changed for good, and what a third call gives.
     """
-    extra = {n: x for n, x in case.extra.items() if n != "driver"} | {"instances": []}
-    later = replace(case, driver=case.extra["driver"], extra=extra)
+    later = replace(case, driver=case.repeats, extra=case.extra | {"instances": []})
     others = {"args": other_values(case.args), "state": other_values(case.state)}
     before = replace(later, **others, record_operations=False)
     first = Observation()

@@ -48,7 +48,7 @@ def cases(g: Generator) -> list[Case]:
         case(few, C, W, H, min(H, W) - 1, ", the widest", rare),
         case(few, C, H, W, p, "", "dtype", torch.float64),
         case([40], C, H, W, p, ", drawn again", "generator", **again),
-        case(few, C, H, W, p, ", turned round in memory", "layout", extra={"turned": True}),
+        case(few, C, H, W, p, ", turned round in memory", "layout", turned=True),
         case([4], C, H, W, p, on_cpu, "any device", on_accelerator=True),
     ]
 

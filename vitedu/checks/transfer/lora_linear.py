@@ -25,7 +25,7 @@ def cases(g: Generator) -> list[Case]:
             state["linear.bias"] = draw_normal(n_out)
         rest = {"driver": "module", "args": {"x": draw_normal(*shape, n_in)}} | rest
         frozen = [name for name in state if name.startswith("linear")]
-        rest |= {"extra": rest.get("extra", {}) | {"frozen": frozen}, "rtol": 1e-4, "atol": 1e-5}
+        rest |= {"frozen": frozen, "rtol": 1e-4, "atol": 1e-5}
         arguments = f"Linear({n_in}, {n_out}, bias={bias}), rank={rank}, alpha={alpha:g}"
         init = {"linear": linear, "rank": rank, "alpha": alpha}
         return Case(f"LoRALinear({arguments}){note}", part=part, init=init, state=state, **rest)

@@ -6,7 +6,6 @@ ZEROS = dict.fromkeys("xy", lambda z: z.clamp(min=0))  # as behind a ReLU
 FAR = dict.fromkeys("xy", lambda z: z + 1e3)
 # a mean of its own for each column, so that centring is felt
 UNCENTRED = dict.fromkeys("xy", lambda z: z + 2 * z[:1] + 0.5 * z.mean(dim=1).mean())
-INSIDE = {"views": {"y": "x"}}
 
 CHECKER = Checker(
     cases=shaped(
@@ -19,7 +18,7 @@ CHECKER = Checker(
         also("rare features", "columns far from zero", values=FAR, rtol=1e-2),
         # features that are small, not so small that a guard of 1e-12 against 0 is felt
         also("other sizes", "both sides a hundredth as large", scale=1 / 100, rtol=2e-3),
-        also("rare features", "y the first two columns of x in memory", p=5, q=2, extra=INSIDE),
+        also("rare features", "y the first two columns of x in memory", p=5, q=2, views={"y": "x"}),
         FLOAT64,
         ON_ACCELERATOR,
         ranges={"n": (6, 9), "p": (2, 5), "q": (2, 5)},

@@ -20,9 +20,10 @@ def cases(g: Generator) -> list[Case]:
             )
             images = images[(before == after) == is_stable]
         args = {"model": None, "images": images[:B], "shift": shift}
-        rest = {"number": True, "extra": {"aspects": aspects, "training": False} | extra}
+        rest = {"number": True, "turned": extra.pop("turned", False)}
+        extra = {"aspects": aspects, "training": False} | extra
         name = f"{words}, {B} image(s) of {H} x {W} px, shift {shift}"
-        return Case(name, args, part, driver=evaluation.__name__, state=state, **rest)
+        return Case(name, args, part, driver=evaluation.__name__, state=state, extra=extra, **rest)
 
     C, (H, W), (dy, dx) = draw(g, 2, 3), distinct(g, 2, 6, 8), distinct(g, 2, 1, 2)
     K, hidden = distinct(g, 2, 4, 6)

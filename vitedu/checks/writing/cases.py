@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.observing.case import Case, add_views, is_float
+from vitedu.checks.observing.case import Case, is_float, lay_out
 from vitedu.checks.writing.inputs import draw, normal, plural, random_state
 from vitedu.course.parsing import parse
 
@@ -66,8 +66,8 @@ def refused(note: str, mentions: str = "", **changes) -> Variation:
 
 BATCH_OF_ONE = also("batch of one", "a batch of one", B=1)
 FLOAT64 = also("dtype", "float64", dtype=torch.float64)
-HALF = also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3)
-TURNED = also("layout", "its axes turned round in memory", extra={"turned": True})
+_HALF = also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3)
+TURNED = also("layout", "its axes turned round in memory", turned=True)
 ON_ACCELERATOR = also("any device", "on an accelerator", on_accelerator=True)
 # of an exercise whose tensors have a batch axis B
 USUAL = (BATCH_OF_ONE, FLOAT64, TURNED, ON_ACCELERATOR)
@@ -80,7 +80,7 @@ def usual(case: Callable[..., Case], *sizes: Any, half: bool = False) -> list[Ca
     """
     return [
         case(*sizes, part=each.part, note=f", {each.note}", **each.options)
-        for each in (*USUAL[1:], HALF)[: 3 + half]
+        for each in (*USUAL[1:], _HALF)[: 3 + half]
     ]
 
 
@@ -132,7 +132,7 @@ def shaped(
                 state = random_state(layer, built.values(), g, options.get("dtype", torch.float32))
                 options |= {"driver": "module", "init": built, "state": state}
             args = _make_arguments(g, text, sizes, options, options.pop("values", values or {}))
-            args = add_views(args, options.get("extra", {}))
+            args = lay_out(args, options.get("turned", False), options.get("views", {}))
             if variation is first and gradients is None:
                 floats = [n for n, x in args.items() if is_float(x)]
                 options["gradients"] = tuple(floats)

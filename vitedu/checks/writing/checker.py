@@ -8,7 +8,6 @@ one file, ``values.py``.
 """
 
 import importlib
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -24,7 +23,6 @@ from vitedu.checks.writing.families import general_mistakes
 from vitedu.checks.writing.inputs import CheckGenerator
 from vitedu.checks.writing.mistake_files import read_mistakes, read_parts, read_values
 from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
-from vitedu.words import WordsError
 
 MOST_POLISH = 0.25
 
@@ -78,10 +76,10 @@ class Checker:
             usual_polish = {"dtype", "errors", "layout", "any device", *self.polish}
             is_idea = case.is_usual and case.part not in usual_polish
             is_new = first.gradients and not case.gradients and case.driver == first.driver
-            if is_idea and is_new and case.extra.get("learns", True):
+            if is_idea and is_new and case.learns is not False:
                 names = [n for n in first.gradients if is_float(case.args.get(n))]
                 if case.driver == "module":
-                    case = replace(case, extra={"training": False} | case.extra | {"learns": True})
+                    case = replace(case, training=bool(case.training), learns=True)
                 elif case.driver == "call":
                     left_out = names[number % len(names)] if len(names) > 1 else ""
                     names = [name for name in names if name != left_out]
@@ -89,28 +87,16 @@ class Checker:
             result.append(case)
         return result
 
-    def mistakes(self) -> list[Mistake]:
-        """Return the exercise's own mistakes, and the general ones that its cases can show."""
-        return list(self._mistakes)
-
     @cached_property
-    def _mistakes(self) -> tuple[Mistake, ...]:
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """The exercise's own mistakes, and the general ones."""
         own = {mistake.id for mistake in self.bank}
-        try:
-            general = general_mistakes(self.reference, self.draw(0))
-        except WordsError as error:
-            warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
-            return ()
+        general = general_mistakes(self.reference)
         return (*self.bank, *(m for m in general if m.id not in own))
 
-    def make(self, ids: frozenset[str], variant: int = 0) -> Any | None:
-        """Return the reference with the named mistakes made, or None if they cannot be combined.
-
-        Args:
-            ids: which mistakes.
-            variant: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
-        """
-        return self.combine([m.variants()[variant] for m in self.bank if m.id in ids])
+    def make(self, ids: frozenset[str]) -> Any | None:
+        """Return the reference with the named mistakes made, or None if they cannot be combined."""
+        return self.combine([mistake for mistake in self.bank if mistake.id in ids])
 
     def combine(self, mistakes: list[Mistake]) -> Any | None:
         """Return the reference with these mistakes made, or None if they cannot be combined."""
@@ -123,28 +109,18 @@ class Checker:
 def find_checker(exercise_id: str):
     """Load the checker of an exercise: a ``Checker`` or a ``ValueChecker``.
 
-    If the file of its words is missing or broken, a warning says so, and the checker can name no
-    mistake and counts all that is asked as the idea.
-
     Raises:
-        ValueError: the exercise is unknown.
+        ValueError: the exercise is unknown, or the file of its words is missing or wrong.
         ImportError: it has no checker file.
     """
     exercise = exercises.find(exercise_id)
     module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.file_stem}")
-    bank, parts = (), dict[str, dict]()
-    try:
-        if exercise.kind != "value":
-            parts = read_parts(module)
-        bank = read_bank(exercise, module)
-    except WordsError as error:
-        warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
     reference = getattr(importlib.import_module(exercise.module), exercise_id)
-    known = {"exercise": exercise_id, "reference": reference, "bank": bank}
+    known = {"exercise": exercise_id, "reference": reference, "bank": read_bank(exercise, module)}
     if exercise.kind == "value":
         return replace(module.CHECKERS[exercise_id], **known)
     cases = getattr(module, "cases", module.CHECKER.cases)
-    return replace(module.CHECKER, cases=cases, **parts, **known)
+    return replace(module.CHECKER, cases=cases, **read_parts(module), **known)
 
 
 @cache

@@ -24,22 +24,3 @@ def row_sums(case: Case, seen: Observation) -> str:
 def shapes(case: Case, seen: Observation) -> str:
     """Say which shapes came back."""
     return ", ".join(f"{name} {tuple(value.shape)}" for name, value in seen.arrays.items())
-
-
-def own_results(case: Case, seen: Observation) -> str:
-    """Give the mean loss and the accuracy of the answer."""
-    values = [seen.arrays.get(name) for name in case.outputs]
-    if any(value is None for value in values):
-        return "other results"
-    return "mean loss {:.4g}, accuracy {:.4g}".format(*(float(x) for x in values if x is not None))
-
-
-def graph_of(case: Case, seen: Observation) -> str:
-    """Say what a mean loss with a graph looks like."""
-    return "a mean loss with requires_grad=True"
-
-
-def own_loss(case: Case, seen: Observation) -> str:
-    """Give the loss of the answer."""
-    value = seen.arrays.get("output")
-    return f"{float(value):.4g}" if value is not None and value.numel() == 1 else "another loss"

@@ -26,7 +26,7 @@ reads (``mistake_files`` explains it)::
     try = "Look at dim."
     edits = [["dim=-1", "dim=0"]]
 
-Eighteen words are enough for most exercises.
+Sixteen words are enough for most exercises.
 
 * **The checker.** ``Checker`` holds what an author writes in Python: ``cases``, ``weights`` of
   parts, ``forbidden`` functions, ``picture`` of a counterexample. In TOML, ``idea`` has the parts
@@ -35,13 +35,12 @@ Eighteen words are enough for most exercises.
   letter and makes the first case. ``also`` is one more, with other sizes or options. ``refused``
   must end in a ValueError. ``FLOAT64`` is the same in float64, ``ON_ACCELERATOR`` the same on
   another device, ``TURNED`` the same with its axes turned round in memory, ``USUAL`` all three and
-  a batch of one. ``HALF`` is the same in float16, for a text that promises the dtype of any float.
-  ``EXACT`` is the tolerance where values are only moved.
+  a batch of one. ``EXACT`` is the tolerance where values are only moved.
 * **Cases by hand.** A function ``cases(g)`` returns a list of ``Case``: a name in words, the
   arguments, the part. ``usual`` adds ``USUAL`` to them. ``draw`` draws one number, ``distinct``
   several different ones, ``normal`` a tensor, and ``plural`` writes a count with its noun.
-* **Arguments that are no data** are recipes, built anew for every call: ``Config`` makes a
-  ``ViTConfig``, ``Layer`` a linear layer or a norm.
+* **Arguments that are no data** are recipes, built anew for every call: ``Layer`` makes a linear
+  layer or a norm. The others stand in ``vitedu.checks.observing.arguments``.
 
 * **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look
   into ``families.toml`` first: it has the words of mistakes that several exercises share, and whole
@@ -54,12 +53,11 @@ Eighteen words are enough for most exercises.
 Whatever else a file needs it takes from its module: ``from vitedu.checks.writing import families``.
 """
 
-from vitedu.checks.observing.arguments import Config, Layer
+from vitedu.checks.observing.arguments import Layer
 from vitedu.checks.observing.case import Case
 from vitedu.checks.writing.cases import (
     EXACT,
     FLOAT64,
-    HALF,
     ON_ACCELERATOR,
     TURNED,
     USUAL,

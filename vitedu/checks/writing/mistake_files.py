@@ -49,9 +49,7 @@ def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
     path = words_path(module)
     where, table = place(path), read(path)
     read_parts(module)  # a fault in them is one of the file
-    mistakes: list[Mistake] = []
-    for entry in _entries(where, table, "mistake"):
-        mistakes += _read_entry(f"{where}, {_title(entry)}", entry, module)
+    mistakes = _read_entries(where, _entries(where, table, "mistake"), module)
     _check_unique(where, mistakes)
     return tuple(mistakes)
 
@@ -75,13 +73,18 @@ def read_parts(module: ModuleType) -> dict[str, dict]:
     return parts
 
 
-def _read_entry(where: str, entry: dict, module: ModuleType) -> list[Mistake]:
-    if "bank" in entry:
-        return shared_bank(check_table(where, entry, {"bank": str}, {})["bank"], where)
-    if "family" in entry:
-        own = check_table(where, entry, {"family": str}, WORDS | EXTRA)
-        entry = _look_up("family", own.pop("family"), where) | own
-    return [_make_mistake(where, entry, module)]
+def _read_entries(where: str, entries: list[dict], module: ModuleType) -> list[Mistake]:
+    mistakes: list[Mistake] = []
+    for entry in entries:
+        at = f"{where}, {_title(entry)}"
+        if "bank" in entry:
+            mistakes += shared_bank(check_table(at, entry, {"bank": str}, {})["bank"], at)
+            continue
+        if "family" in entry:
+            own = {key: value for key, value in entry.items() if key != "family"}
+            entry = _look_up("family", entry["family"], at) | own
+        mistakes.append(_make_mistake(at, entry, module))
+    return mistakes
 
 
 def family(name: str) -> Mistake:
@@ -108,8 +111,7 @@ def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
     Raises:
         WordsError: there is no such bank, or its words are wrong.
     """
-    entries = _entries("families.toml", {name: _look_up("bank", name, where)}, name)
-    return [_make_mistake(f"families.toml, {_title(each)}", each, evidence) for each in entries]
+    return _read_entries("families.toml", _look_up("bank", name, where), evidence)
 
 
 def check_families() -> None:
@@ -118,10 +120,9 @@ def check_families() -> None:
     Raises:
         WordsError: the file is missing or wrong.
     """
-    families = _read_families()
-    for name in families["family"]:
+    for name in _read_families()["family"]:
         family(name)
-    for name in families["bank"]:
+    for name in _read_families()["bank"]:
         _check_unique("families.toml", shared_bank(name))
 
 
@@ -159,19 +160,12 @@ def _read_families() -> dict:
 def _make_mistake(where: str, entry: Any, module: ModuleType) -> Mistake:
     """Check the words of a mistake, and look up the names of the module."""
     words = check_table(where, entry, WORDS, EXTRA)
+    words["next_step"] = words.pop("try")
+    words["edits"] = _read_edits(where, words.get("edits", []))
+    words["also"] = tuple(_read_edits(where, edits) for edits in words.get("also", []))
+    words["evidence"] = _find_function(where, "evidence", words, module)
     build = _find_function(where, "build", words, module)
-    return Mistake(
-        words["id"],
-        words["name"],
-        words["expected"],
-        words["why"],
-        words["try"],
-        _read_edits(where, words.get("edits", [])),
-        words.get("part", "values"),
-        _find_function(where, "evidence", words, module),
-        build and (lambda: build),
-        tuple(_read_edits(where, edits) for edits in words.get("also", [])),
-    )
+    return Mistake(**words | {"build": build and (lambda: build)})
 
 
 def _find_function(where: str, key: str, words: dict, module: ModuleType) -> Any:
@@ -184,16 +178,12 @@ def _find_function(where: str, key: str, words: dict, module: ModuleType) -> Any
     raise WordsError(f'{where}: {key} = "{name}", and {file} has no such function; write it there.')
 
 
-def _read_edits(where: str, pairs: Any) -> Edits:
-    def is_pair(pair) -> bool:
-        return isinstance(pair, list) and list(map(type, pair)) == [str, str]
-
-    if not isinstance(pairs, list) or not all(map(is_pair, pairs)):
+def _read_edits(where: str, pairs: list) -> Edits:
+    if not all(isinstance(pair, list) and list(map(type, pair)) == [str, str] for pair in pairs):
         raise WordsError(f'{where}: an edit is a pair ["old text", "new text"] (got {pairs!r}).')
-    edits = dict(pairs)
-    if len(edits) < len(pairs):
+    if len(dict(pairs)) < len(pairs):
         raise WordsError(f"{where}: two edits change the same text; join them into one.")
-    return edits
+    return dict(pairs)
 
 
 def _entries(where: str, table: Mapping, key: str) -> list[dict]:

@@ -8,12 +8,14 @@ result runs with the names of the chapter's module.
 
 import importlib
 import io
+import itertools
 import math
+import re
 import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -79,14 +81,6 @@ class ValueMistake:
         return accepts(answer, self.value, self.rtol)
 
 
-class _Change(NamedTuple):
-    """One edit, found in a text."""
-
-    start: int
-    end: int  # equal to ``start`` if text is only added
-    new: str
-
-
 def bare_source(exercise_id: str) -> str:
     """Return the text that edits apply to: the reference without docstrings and comments."""
     return _strip_comments(reference_source(exercises.find(exercise_id)))
@@ -103,8 +97,8 @@ def _strip_comments(source: str) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
-def find_changes(text: str, edits: Edits) -> list[_Change]:
-    """Find where edits apply.
+def find_changes(text: str, edits: Edits) -> list[tuple[int, int, str]]:
+    """Find where edits apply: start, end and the new text of each.
 
     The later lines of an edit are written without the indentation of the line in which it begins.
 
@@ -113,39 +107,26 @@ def find_changes(text: str, edits: Edits) -> list[_Change]:
 
     Example:
         >>> find_changes("y = x.sum(dim=0)", {"dim=0": "dim=1"})
-        [_Change(start=10, end=15, new='dim=1')]
+        [(10, 15, 'dim=1')]
     """
     changes = []
     for old, new in edits.items():
-        places = _find_places(text, old)
+        places = []
+        for match in re.finditer(re.escape(old.split("\n")[0]), text):
+            line = text[text.rfind("\n", 0, match.start()) + 1 :]
+            indented = "\n" + line[: len(line) - len(line.lstrip())]
+            piece = old.replace("\n", indented)
+            if text.startswith(piece, match.start()):
+                end = match.start() + len(piece)
+                places.append((match.start(), end, new.replace("\n", indented)))
         if len(places) != 1:
             raise ValueError(
                 f"the edit of {old!r} must meet exactly one place of the reference (it meets "
                 f"{len(places)}); copy a piece of its text, without comments, that stands there "
                 "once."
             )
-        start, end, indentation = places[0]
-        piece, new = text[start:end], new.replace("\n", "\n" + indentation)
-        if new.startswith(piece):  # text is only added, so other edits may change ``piece``
-            changes.append(_Change(end, end, new.removeprefix(piece)))
-        elif new.endswith(piece):
-            changes.append(_Change(start, start, new.removesuffix(piece)))
-        else:
-            changes.append(_Change(start, end, new))
+        changes += places
     return changes
-
-
-def _find_places(text: str, old: str) -> list[tuple[int, int, str]]:
-    """List (start, end, indentation) of every occurrence of a piece of text."""
-    places, start = [], text.find(old.split("\n")[0])
-    while start >= 0:
-        line = text[text.rfind("\n", 0, start) + 1 :]
-        indentation = line[: len(line) - len(line.lstrip())]
-        wanted = old.replace("\n", "\n" + indentation)
-        if text.startswith(wanted, start):
-            places.append((start, start + len(wanted), indentation))
-        start = text.find(old.split("\n")[0], start + 1)
-    return places
 
 
 def apply_edits(text: str, several: list[Edits]) -> str | None:
@@ -158,13 +139,11 @@ def apply_edits(text: str, several: list[Edits]) -> str | None:
         >>> apply_edits("y = x.sum(dim=0)", [{"dim=0": "dim=1"}, {"sum": "mean"}])
         'y = x.mean(dim=1)'
     """
-    changes = list(dict.fromkeys(c for edits in several for c in find_changes(text, edits)))
-    changes.sort(key=lambda change: change[:2])
-    for before, after in zip(changes, changes[1:], strict=False):
-        if after.start < before.end:
-            return None
-    for change in reversed(changes):
-        text = text[: change.start] + change.new + text[change.end :]
+    changes = sorted({change for edits in several for change in find_changes(text, edits)})
+    if any(after[0] < before[1] for before, after in itertools.pairwise(changes)):
+        return None
+    for start, end, new in reversed(changes):
+        text = text[:start] + new + text[end:]
     return text
 
 

@@ -222,7 +222,7 @@ def _list_exercises(summary: Summary) -> list[dict]:
 def explain_mistake(exercise: str, mistake: str) -> tuple[str, str, str]:
     """Look up a mistake in the bank of its exercise: name, why it matters, what to try."""
     checker = find_checker(exercise)
-    known = checker.mistakes() if hasattr(checker, "mistakes") else checker.bank
+    known = checker.mistakes if hasattr(checker, "mistakes") else checker.bank
     for each in known:
         if each.id == mistake:
             return each.name, each.why, each.next_step

@@ -18,7 +18,7 @@ import torch
 
 from vitedu.checks.observing.answers import PlainValue
 from vitedu.checks.observing.arguments import RECIPES
-from vitedu.checks.observing.case import KEEPS_PARAMETERS, Case
+from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.observation import Observation
 from vitedu.grading.transport.wire import MAX_ARRAY, MAX_DIGITS, NAME_OF, WireError, clean
 
@@ -26,7 +26,7 @@ from vitedu.grading.transport.wire import MAX_ARRAY, MAX_DIGITS, NAME_OF, WireEr
 # the tolerances, and the name, which describes the case.
 CASE_FIELDS = (
     "args driver keywords outputs gradients init state number on_accelerator record_operations "
-    "seed extra".split()
+    "seed turned views through training learns frozen keeps_parameters repeats extra".split()
 )
 # the most characters of each kind of text; a fact may list all parameters of a model
 WORD, NAME, TEXT, FACT = 60, 200, 600, 8000
@@ -50,7 +50,7 @@ def write_case(case: Case, name: str) -> dict:
     has to refuse is told only that it keeps its own parameters.
     """
     if case.raises and case.init:
-        case = replace(case, extra=case.extra | {KEEPS_PARAMETERS: True})
+        case = replace(case, keeps_parameters=True)
     fields = {
         field: write_value(value)
         for field, value in vars(case).items()
