@@ -5,7 +5,7 @@ from torch import Generator
 
 from vitedu.checks.observing import arguments
 from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
-from vitedu.checks.training.random_draws_driver import random_images, repeated_draws
+from vitedu.checks.training.random_draws_driver import random_batches, repeated_draws
 from vitedu.checks.writing.kit import Case, Checker, distinct, draw
 
 
@@ -28,7 +28,7 @@ def cases(g: Generator) -> list[Case]:
         name = f"{batches}{B} {kind} images ({C}, {H}, {W}), padding {padding}{note}"
         generator = arguments.CpuGenerator(draw(g, 0, 10**6))
         args = {"images": images, "padding": padding, "generator": generator}
-        rest = {"driver": random_images.__name__} | rest
+        rest = {"driver": random_batches.__name__} | rest
         return Case(name, args, part, extra=extra, **rest)
 
     H, W = distinct(g, 2, 5, 7)
