@@ -4,7 +4,7 @@ import torch
 
 from vitedu.checks.attention import drawing
 from vitedu.checks.writing import families
-from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 THREE_AXES = "q: 2 1 B Tq d; k: 2 1 B Tk d; v: 2 1 B Tk dv"
 
@@ -25,12 +25,10 @@ CHECKER = Checker(
         also("rare sizes", "one key", Tk=1),
         also("rare sizes", "one column", d=1),
         also("rare sizes", "one column of values", dv=1),
-        FLOAT64,
         # so large that one key wins for every query, whatever the scale: what is judged is that
         # nothing overflows
         also("large scores", "large scores", scale={"q": 1e3, "k": 1e3}, rtol=1e-2, atol=1e-2),
-        TURNED,
-        ON_ACCELERATOR,
+        *USUAL[1:],
         outputs=("output", "weights"),
         ranges={"d": (5, 8)},  # no square: its root is told from a rounded one
     ),

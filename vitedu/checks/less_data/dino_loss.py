@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.kit import ON_ACCELERATOR, TURNED, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 
 def _make_sure(logits: torch.Tensor) -> torch.Tensor:
@@ -44,8 +44,7 @@ CHECKER = Checker(
         # here a small number that somebody adds is not felt
         also("batch of one", "a batch of one", B=1, scale=0.05),
         also("dtype", "float64", dtype=torch.float64, rtol=1e-4, atol=1e-4),
-        TURNED,
-        ON_ACCELERATOR,
+        *USUAL[2:],
         ranges={"B": (4, 7), "K": (8, 11), "s": (12, 16), "t": (4, 7)},
         scale=0.15,
         name="{B:image}, {K} prototypes",
