@@ -15,13 +15,7 @@ CHECKER = Checker(
     cases=shaped(
         "x: B T D" + PARAMETERS,
         USUAL[0],
-        also(
-            "other axes",
-            "as many tokens as features, more than 64",
-            shapes="x: D D" + PARAMETERS,
-            name="x of {D} x {D}",
-            D=72,
-        ),
+        also("other axes", "", shapes="x: D D" + PARAMETERS, D=72, name="a square x of {D} x {D}"),
         also("other axes", "a single token", shapes="x: D" + PARAMETERS, name="x of {D}"),
         also("other axes", "more axes", shapes=MORE_AXES, name="x of {A} x {B} x {T} x {D}"),
         also("rare values", "one feature", D=1, atol=0.1),

@@ -68,20 +68,15 @@ def cases(g: Generator) -> list[Case]:
         return Case(words, args, part, **rest)
 
     plain = {"driver": "call", "generator": False}
+    # so few in a call that often all are dropped
+    in_pairs = {"shape": (800, 2), "extra": {"sizes": 2, "draws": True}}
     error = {"driver": "call", "raises": "ValueError"}
     return [
         case("", "values", training=False, gradients=("x",), **plain),
         case("", "values"),
         case("", "values", p=few, shape=(4 * B, T, D)),
         case("", "draws", shape=(3000, 3, 2), p=0.4, extra={"sizes": 50, "draws": True}),
-        case(
-            ", without a generator",
-            "draws",
-            shape=(800, 2),
-            p=round(1 - p, 1),
-            generator=False,
-            extra={"sizes": 2, "draws": True},  # so few that often all are dropped
-        ),
+        case(", without a generator", "draws", p=round(1 - p, 1), generator=False, **in_pairs),
         case("", "generator", shape=(60, D), **again),
         case(", by keyword", "generator", shape=(60, D), keywords=("generator",), **again),
         case("", p=0.0, gradients=("x",), **plain),

@@ -17,6 +17,7 @@ from vitedu.checks.observing.observation import SIDE_EFFECTS, Observation, store
 
 # of every call of a classifier: the modes of its parts, and whether its logits carry gradients
 CALLS: list[tuple[str, bool]] = []
+SUM = "; look for a sum of losses without .item()"
 
 
 class Gate(nn.Module):
@@ -96,62 +97,51 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         seen.facts[SIDE_EFFECTS] = describe_changes(model, state)
     if "results" in case.extra["aspects"]:
         store_outputs(seen, case, result)
-    setting = "as before" if is_enabled == was_enabled else f"possible: {is_enabled}"
-    facts = {
-        "eval": _describe_calls(case, model),
-        "modes": {
-            "every part in the mode it was in before": _changes(model, state, ("mode",))
-            or ("as before" if CALLS else "never called")
-        },
-        "gradients": {
-            "gradients possible or not, as before": setting,
-            "gradients that were there before stay": _list_names(
-                name
-                for name, value in nn.Module.named_parameters(model)
-                if value.grad is None or not torch.equal(value.grad, torch.ones_like(value))
-            ),
-            "every parameter frozen or not, as before": _changes(
-                model, state, ("learning", "frozen")
-            ),
-        },
-        "graph": _describe_graphs(result),
-    }
+    facts = _describe_use(model, state, case.state, result)
+    was, now = ("possible" if x else "switched off" for x in (was_enabled, is_enabled))
+    facts["gradients"][f"gradients {was} afterwards, as before"] = now
     for aspect in case.extra["aspects"]:
         seen.facts |= facts.get(aspect, {})
 
 
-def _changes(model: nn.Module, state: dict[str, str], kinds: tuple[str, ...]) -> str:
-    """Say what changed of those whose state before ends with one of these words, or ""."""
-    return describe_changes(model, {n: x for n, x in state.items() if x.endswith(kinds)})
+def _describe_use(
+    model: nn.Module, state: dict[str, str], weights: dict, result
+) -> dict[str, dict[str, str]]:
+    """Say what became of a model since ``module_state`` returned ``state``, by aspect."""
 
+    def changes(*kinds: str) -> str:  # of those whose state before ends with one of these words
+        return describe_changes(model, {n: x for n, x in state.items() if x.endswith(kinds)})
 
-def _list_names(changed) -> str:
-    return f"changed: {', '.join(names)}" if (names := [*changed]) else "as before"
+    def names(changed) -> str:
+        return ", ".join(changed) or "as before"
 
-
-def _describe_calls(case: Case, model: nn.Module) -> dict[str, str]:
-    """Say in which modes the model was called, and which of its values changed."""
-    changed = (
-        name
-        for name, value in nn.Module.state_dict(model).items()
-        if not torch.equal(value, case.state.get(name, value))
-    )
-    return {
-        "every part of the model in eval mode": ", ".join(sorted({mode for mode, _ in CALLS}))
-        or "never called",
-        "parameters and running statistics as before": _list_names(changed),
-    }
-
-
-def _describe_graphs(result) -> dict[str, str]:
-    """Say whether a graph was built, and whether a number has one behind it."""
     results = result if isinstance(result, (tuple, list)) else [result]
-    is_attached = any(getattr(value, "requires_grad", False) for value in results)
+    has_graph = any(getattr(value, "requires_grad", False) for value in results)
     built = "a graph was built" if any(attached for _, attached in CALLS) else "none"
+    values = nn.Module.state_dict(model).items()
     return {
-        "no graph for gradients": built if CALLS else "never called",
-        "numbers without a graph": "a graph behind a number; look for a sum of losses without "
-        ".item()"
-        if is_attached
-        else "none behind them",
+        "eval": {
+            "every part of the model in eval mode": ", ".join(sorted({mode for mode, _ in CALLS}))
+            or "never called",
+            "parameters and running statistics as before": names(
+                name for name, x in values if not torch.equal(x, weights.get(name, x))
+            ),
+        },
+        "modes": {
+            "every part in the mode it was in before": (
+                changes("mode") or ("as before" if CALLS else "never called")
+            ),
+        },
+        "gradients": {
+            "the caller's gradients as before": names(
+                name
+                for name, x in nn.Module.named_parameters(model)
+                if x.grad is None or not torch.equal(x.grad, torch.ones_like(x))
+            ),
+            "every parameter frozen or not, as before": changes("learning", "frozen"),
+        },
+        "graph": {
+            "no graph for gradients": built if CALLS else "never called",
+            "numbers without a graph": f"a graph behind a number{SUM}" if has_graph else "none",
+        },
     }

@@ -40,9 +40,11 @@ def describe_groups(names: dict[int, str], rows: Rows) -> str:
     by_value: dict[str, list[str]] = {}
     for value, parameters in rows:
         for key in map(id, parameters):
-            name = names.get(key, "a tensor that is not the model's own")
-            here = by_value.setdefault(value, [])
-            here.append(name if rest.pop(key, "") or key not in names else f"{name} once more")
+            if key not in names:
+                by_value["not the model's own"] = ["tensors"]
+                continue
+            once = rest.pop(key, f"{names[key]} once more")
+            by_value.setdefault(value, []).append(once)
     by_value["in no group"] = [*rest.values()]
     return "; ".join(f"{v}: {', '.join(sorted(who))}" for v, who in sorted(by_value.items()) if who)
 

@@ -11,6 +11,7 @@ SHAPES = "image_features: B D; text_features: B D; scale = {}; bias = {}"
 MILD = dict.fromkeys(VALUES, torch.abs)
 # where the features have little effect both get gradients, so that both are seen to take part
 BOTH: dict = {"gradients": tuple(VALUES)}
+START: dict = {"shapes": SHAPES.format("10.0", "-10.0"), "keywords": ("scale", "bias")}
 LARGE: dict = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2} | BOTH
 
 CHECKER = Checker(
@@ -19,13 +20,7 @@ CHECKER = Checker(
         also(note="scale 10,000", shapes=SHAPES.format("1e4", "-b / 4"), **LARGE),
         also(note="bias 10,000", shapes=SHAPES.format("s / 2", "1e4"), **LARGE),
         also(note="bias -10,000", shapes=SHAPES.format("s / 2", "-1e4"), **LARGE),
-        also(
-            "other sizes",
-            "SigLIP's start: scale 10, bias -10, by keyword",
-            shapes=SHAPES.format("10.0", "-10.0"),
-            keywords=("scale", "bias"),
-            values=MILD,
-        ),
+        also("other sizes", "SigLIP's start, 10 and -10, by keyword", values=MILD, **START),
         also("other sizes", "scale and bias 0", shapes=SHAPES.format("0.0", "0.0"), **BOTH),
         also("other sizes", "many pairs of many features", B="s + 6", D="100 + s"),
         *PAIRS,
