@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import ON_ACCELERATOR, TURNED, Checker, also, shaped
 
 
 def _near_2_6(x: torch.Tensor) -> torch.Tensor:
@@ -19,7 +19,8 @@ CHECKER = Checker(
         also("dtype", "float64", dtype=torch.float64, rtol=1e-7, atol=3e-8),
         # so large that the gate is open or shut, whatever is drawn
         also("large values", "values in the millions", scale=1e6),
-        *USUAL[2:],
+        TURNED,
+        ON_ACCELERATOR,
         # where x is 0 some right formulas have no gradient
         also(
             "other axes", "zeros among them", values={"x": torch.relu}, B=9, extra={"learns": False}
