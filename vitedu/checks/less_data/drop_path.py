@@ -25,7 +25,7 @@ def _read_dropping(case: Case, seen: observation.Observation) -> None:
     if not case.extra.get("draws"):
         return
     dropped = (factor == 0).flatten(1).all(dim=1).long()
-    calls = dropped.split(case.extra["sizes"])
+    calls = dropped.split(case.extra["size"])
     words = describe_variety(calls, "draw") if dropped.any() else "no sample is dropped"
     if words.endswith("draws in every batch") and (calls[0].diff() <= 0).all():
         words = "the first samples of every batch"
@@ -64,18 +64,18 @@ def cases(g: Generator) -> list[Case]:
         if generator:
             args["generator"] = arguments.CpuGenerator(draw(g, 0, 10**6))
         words = f"x {tuple(shape)}, drop_prob {p}, {'training' if training else 'eval'}{note}"
-        rest = {"driver": dropping.__name__, "extra": {"sizes": len(x)}} | rest
+        rest = {"driver": dropping.__name__, "extra": {"size": len(x)}} | rest
         return Case(words, args, part, **rest)
 
     plain = {"driver": "call", "generator": False}
     # so few in a call that often all are dropped
-    in_pairs = {"shape": (800, 2), "extra": {"sizes": 2, "draws": True}}
+    in_pairs = {"shape": (800, 2), "extra": {"size": 2, "draws": True}}
     error = {"driver": "call", "raises": "ValueError"}
     return [
         case("", "values", training=False, gradients=("x",), **plain),
         case("", "values"),
         case("", "values", p=few, shape=(4 * B, T, D)),
-        case("", "draws", shape=(3000, 3, 2), p=0.4, extra={"sizes": 50, "draws": True}),
+        case("", "draws", shape=(3000, 3, 2), p=0.4, extra={"size": 50, "draws": True}),
         case(", without a generator", "draws", p=round(1 - p, 1), generator=False, **in_pairs),
         case("", "generator", shape=(60, D), **again),
         case(", by keyword", "generator", shape=(60, D), keywords=("generator",), **again),
@@ -87,7 +87,7 @@ def cases(g: Generator) -> list[Case]:
         case("", "rare sizes", shape=(B, 2, T, D)),
         case("", "batch of one", shape=(1, T, D)),
         case("", "dtype", dtype=torch.float64),
-        case(", turned round in memory", "layout", extra={"sizes": B, "turned": True}),
+        case(", turned round in memory", "layout", extra={"size": B, "turned": True}),
         *(
             case("", "errors", p=bad, training=bool(i % 2), **error)
             for i, bad in enumerate((1.0, 1.0, -0.1, -0.1, 1.5, 1.5))

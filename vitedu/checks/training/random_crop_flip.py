@@ -18,7 +18,7 @@ def cases(g: Generator) -> list[Case]:
     """
 
     def case(sizes, C, H, W, padding, note="", part="values", dtype=torch.uint8, **rest):
-        B, extra = sum(sizes), {"sizes": sizes} | rest.pop("extra", {})
+        B, extra = sum(sizes), {"size": sizes} | rest.pop("extra", {})
         pixels = torch.randint(0, 256, (B, C, H, W), generator=g, dtype=torch.uint8)
         images = pixels if dtype == torch.uint8 else (pixels.double() / 256).to(dtype)
         if dtype == torch.float64:

@@ -77,7 +77,7 @@ def read_random_images(case: Case, seen: Observation) -> None:
     seen.facts[WINDOW] = words
     if not case.extra.get("draws") or (draws < 0).any():
         return
-    calls, places = draws.split(case.extra["sizes"]), 2 * case.args["padding"] + 1
+    calls, places = draws.split(case.extra["size"]), 2 * case.args["padding"] + 1
     counts = {"top": places, "left": places, "coin": 2}
     own: dict[str, torch.Tensor] = {}  # what is drawn anew for every image
     wrong: list[str] = []

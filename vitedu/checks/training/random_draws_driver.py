@@ -32,11 +32,11 @@ def repeated_draws(answer, case: Case, seen: Observation) -> None:
 def random_batches(answer, case: Case, seen: Observation) -> None:
     """Call a random function on one batch after another with the same generator; store all outputs.
 
-    ``extra["sizes"]`` splits the first argument into batches.
+    ``extra["size"]`` splits the first argument into batches: one size, or a list of them.
     """
     args, outputs = build_args(case), list[torch.Tensor]()
     name = next(iter(args))
-    for x in args[name].split(case.extra["sizes"]):
+    for x in args[name].split(case.extra["size"]):
         result = call_answer(answer, case, {**args, name: x})
         store_output(seen, f"output for {len(x)}", result, is_random=True)
         if not isinstance(result, torch.Tensor) or result.shape != x.shape:
@@ -56,7 +56,7 @@ def dropping(answer, case: Case, seen: Observation) -> None:
         return
     torch.set_grad_enabled(True)
     args = build_args(case)
-    leaf = args["x"].split(case.extra["sizes"])[0].requires_grad_()
+    leaf = args["x"].split(case.extra["size"])[0].requires_grad_()
     result = call_answer(answer, case, {**args, "x": leaf.clone()})
     torch.set_grad_enabled(True)  # if the call switched it off, the part "again" reports that
     factor = result.detach() / leaf.detach()  # by which each number was multiplied
