@@ -312,9 +312,7 @@ before = w.write_observation
 def forged(seen):
     data = before(seen)
     for place in PLACES:
-        for limit in range(12):
-            for words in ("so it is", "anew", "fair", "apart"):
-                data["facts"].append([place.format(limit), words])
+        data["facts"].append([place, "so it is"])
     return data
 w.write_observation = forged
 """
@@ -327,10 +325,7 @@ def random_crop_flip(images, padding, generator):
 
 def test_forged_draws_are_read_from_the_images(box):
     """Facts about draws are made here, from what came back: a worker's own count for nothing."""
-    places = [
-        getattr(random_crop_flip_reader, name)
-        for name in ("WINDOW", "DRAW_PER_IMAGE", "PLACES", "COIN", "INDEPENDENCE")
-    ]
+    places = [random_crop_flip_reader.WINDOW, random_crop_flip_reader.DRAWS]
     forging = DRAWS.replace("PLACES", repr(places)) + ONE_DRAW
     forged, plain = (grade(box, text, "random_crop_flip") for text in (forging, ONE_DRAW))
     assert forged.state == plain.state == "failed" and forged.points == plain.points

@@ -3,6 +3,7 @@
 from vitedu.checks.writing.kit import Checker, also, shaped
 
 LARGE = "num_tokens = 49 * side**2 + 1; embed_dim = 64 * heads + rest"
+RANGES = {"long": (90, 130), "narrow": (3, 9), "side": (8, 32), "heads": (6, 16), "rest": (41, 47)}
 
 CHECKER = Checker(
     cases=shaped(
@@ -14,15 +15,7 @@ CHECKER = Checker(
         also("other sizes", "", T="D"),
         also("other sizes", "", shapes="num_tokens = side**2 + 1; embed_dim = 64 * heads"),
         also("other sizes", "more than 2**31", shapes=LARGE),
-        ranges={
-            "T": (5, 40),
-            "D": (5, 40),
-            "long": (90, 130),
-            "narrow": (3, 9),
-            "side": (8, 32),
-            "heads": (6, 16),
-            "rest": (41, 47),
-        },
+        ranges=dict.fromkeys("TD", (5, 40)) | RANGES,
         number=True,
         rtol=2e-7,
     ),

@@ -9,14 +9,24 @@ from vitedu.checks.observing.drivers import call_answer, driver
 from vitedu.checks.observing.observation import Observation, store_outputs
 
 
+class CountedTensor(torch.Tensor):
+    """A tensor without memory of its own, so that only its counter can work with its numbers."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    def __repr__(self):
+        return f"tensor of shape {tuple(self.shape)}"
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise RuntimeError("this call is hidden from whoever counts its work")
+
+
 class _WorkCounter(TorchDispatchMode):
     """Add up the work of all kernels.
 
-    Every result of a counted tensor is counted too, in other threads as well. A counted tensor has
-    no memory of its own, so that only torch can work with its numbers.
-
-    A matrix product counts its multiplications. Any other kernel counts the elements of the largest
-    tensor that takes part.
+    Every result of a counted tensor is counted too, in other threads as well. A matrix product
+    counts its multiplications, any other kernel the elements of the largest tensor that takes part.
     """
 
     _should_skip_dynamo = classmethod(lambda cls: False)  # otherwise torch imports its compiler
@@ -25,31 +35,21 @@ class _WorkCounter(TorchDispatchMode):
         super().__init__()
         self.total = 0
         # id of a counted tensor -> (the counted tensor, the tensor with its numbers)
-        pairs: dict[int, tuple] = {}
+        self.__pairs: dict[int, tuple] = {}
 
-        class CountedTensor(torch.Tensor):
-            """A tensor whose operations are all counted."""
+    def wrap(self, x):
+        """Return a counted tensor in place of an ordinary one."""
+        if type(x) is not torch.Tensor:
+            return x
+        counted = torch.Tensor._make_wrapper_subclass(
+            CountedTensor, x.shape, x.stride(), dtype=x.dtype, device=x.device
+        )
+        self.__pairs[id(counted)] = counted, x
+        return counted
 
-            __torch_function__ = torch._C._disabled_torch_function_impl
-
-            def __repr__(self):
-                return f"tensor of shape {tuple(self.shape)}"
-
-            @classmethod
-            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-                raise RuntimeError("this call is hidden from whoever counts its work")
-
-        def wrap(x):
-            if type(x) is not torch.Tensor:
-                return x
-            wrapper = torch.Tensor._make_wrapper_subclass(
-                CountedTensor, x.shape, x.stride(), dtype=x.dtype, device=x.device
-            )
-            pairs[id(wrapper)] = wrapper, x
-            return wrapper
-
-        self.wrap = wrap
-        self.unwrap = lambda x: pairs[id(x)][1] if isinstance(x, CountedTensor) else x
+    def unwrap(self, x):
+        """Return the tensor with the numbers of a counted one."""
+        return self.__pairs[id(x)][1] if isinstance(x, CountedTensor) else x
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         inputs = args, kwargs or {}
@@ -61,7 +61,7 @@ class _WorkCounter(TorchDispatchMode):
             self.total += result.numel() * factors[0].shape[-1]
         elif func.overloadpacket is torch.ops.aten._local_scalar_dense:
             self.total += _READ_COST
-        elif not _is_view(func):
+        elif not func.is_view:  # a view is no work
             self.total += max((x.numel() for x in tensors), default=0)
         out = inputs[1].get("out", args[0] if func._schema.name.endswith("_") else None)
         if out is None:
@@ -69,12 +69,6 @@ class _WorkCounter(TorchDispatchMode):
         if type(out) is torch.Tensor:
             raise RuntimeError("its result is written into a tensor that was there before the call")
         return out
-
-
-def _is_view(func) -> bool:
-    """Return whether an operation returns a view of an argument, which is no work."""
-    alias = [r.alias_info for r in func._schema.returns if r.alias_info is not None]
-    return bool(alias) and not any(one.is_write for one in alias)
 
 
 _PRODUCTS = frozenset(

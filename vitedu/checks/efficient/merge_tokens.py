@@ -1,26 +1,8 @@
 """8.9 merge_tokens: merge what is alike."""
 
 import torch
-import torch.nn.functional as F
 
-from vitedu import efficient as reference
-from vitedu.checks.writing.kit import ON_ACCELERATOR, TURNED, Checker, also, refused, shaped
-
-
-def half_and_half(tokens, keys, sizes, merge):
-    """Merge one token after another, each time by the plain mean of two."""
-    reference.merge_tokens(tokens, keys, sizes, merge)  # refuses what is too many
-    unit, images, counts = F.normalize(keys, dim=2), [], []
-    for b in range(len(tokens)):
-        best, partner = (unit[b, 1::2] @ unit[b, 2::2].T).max(dim=1)
-        x, s, sources = list(tokens[b]), list(sizes[b]), best.topk(merge).indices.tolist()
-        for i in sources:
-            here, there = 2 * i + 1, 2 * int(partner[i]) + 2
-            x[there], s[there] = (x[there] + x[here]) / 2, s[there] + s[here]
-        remaining = [place for place in range(len(x)) if place not in {2 * i + 1 for i in sources}]
-        images.append(torch.stack([x[place] for place in remaining]))
-        counts.append(torch.stack([s[place] for place in remaining]))
-    return torch.stack(images), torch.stack(counts)
+from vitedu.checks.writing.kit import USUAL, Checker, also, refused, shaped
 
 
 def _count(x: torch.Tensor) -> torch.Tensor:
@@ -49,8 +31,7 @@ CHECKER = Checker(
         # so many merges that every mistake shows
         also("batch of one", "a batch of one", B=1, N=12, r=6, values=LENGTHS),
         also("dtype", "float64", dtype=torch.float64, N=12, r=5),
-        TURNED,
-        ON_ACCELERATOR,
+        *USUAL[2:],
         ranges={"B": (3, 4), "r": (2, 3), "D": (4, 7), "d": (4, 7), "N": (9, 12)},
         values={"sizes": _count},
         outputs=("tokens", "sizes"),

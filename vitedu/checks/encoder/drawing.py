@@ -34,8 +34,7 @@ def draw_block(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
         text = "missing residual" if is_missing else "+ residual, kept"
         parts += [
             words((start + plus) / 2, y - 51, text, colour),
-            f'<circle cx="{plus}" cy="{y}" r="11" fill="#ffffff" stroke="{colour}" '
-            'stroke-width="1.5"/>',
+            box(plus - 11, y - 11, 22, 22, stroke=colour),
             words(plus, y + 4, sign, colour),
         ]
         x += 43

@@ -44,6 +44,4 @@ def cases(g: torch.Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    picture=drawing.draw_block,
-)
+CHECKER = Checker(picture=drawing.draw_block)

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.kit import ON_ACCELERATOR, TURNED, USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 PARAMETERS = "; weight: D; bias: D"
 START = {"weight": torch.ones_like, "bias": torch.zeros_like}
@@ -15,13 +15,7 @@ CHECKER = Checker(
     cases=shaped(
         "x: B T D" + PARAMETERS,
         USUAL[0],
-        also(
-            "other axes",
-            "as many tokens as features, more than 64",
-            shapes="x: D D" + PARAMETERS,
-            name="x of {D} x {D}",
-            D=72,
-        ),
+        also("other axes", "", shapes="x: D D" + PARAMETERS, D=72, name="a square x of {D} x {D}"),
         also("other axes", "a single token", shapes="x: D" + PARAMETERS, name="x of {D}"),
         also("other axes", "more axes", shapes=MORE_AXES, name="x of {A} x {B} x {T} x {D}"),
         also("rare values", "one feature", D=1, atol=0.1),
@@ -32,8 +26,7 @@ CHECKER = Checker(
         also("eps", "variance near 1e-6, the default eps", scale={"x": 1e-3}),
         also("rare values", "eps=0", shapes=EPS + "0.0", keywords=("eps",)),
         also("eps", "eps=0.3", shapes=EPS + "0.3", scale={}, keywords=("eps",)),
-        TURNED,
-        ON_ACCELERATOR,
+        *USUAL[2:],
         ranges={"D": (5, 9)},
         name="x of {B} x {T} x {D}",
         scale={"x": 10.0},

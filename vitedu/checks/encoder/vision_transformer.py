@@ -45,13 +45,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, fields | {"depth": 0}, ", a tiny class token", part="eps", scale=1e-3),
         case(B, fields | deep, ", in train mode", part="rare sizes", training=True),
         *usual(case, B, shallow),
-        case(
-            1,
-            start,
-            ", as it starts",
-            part="starting values",
-            driver=starting_values.__name__,
-        ),
+        case(1, start, ", as it starts", part="starting values", driver=starting_values.__name__),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 
 def _make_positions(x: torch.Tensor) -> torch.Tensor:
@@ -24,9 +24,7 @@ CHECKER = Checker(
         also("other sizes", "a single column of patches", gw=1),
         also("rare positions", "more tokens before the patches than patches", T="2*gh*gw + 1"),
         also("rare positions", "small positions", values=SMALL, rtol=5e-3),
-        FLOAT64,
-        TURNED,
-        ON_ACCELERATOR,
+        *USUAL[1:],
         letters={"T": "gh*gw + 1"},
         values={"pos_embed": _make_positions},
         name="{gh} x {gw} patches, positions of {D}",

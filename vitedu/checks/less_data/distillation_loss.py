@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 
 def _make_two_favourites(logits: torch.Tensor) -> torch.Tensor:
@@ -40,9 +40,7 @@ CHECKER = Checker(
         also("other sizes", "one label", values={"labels": torch.zeros_like}, B="2*K + 3"),
         also("large logits", "a teacher and heads that are sure", scale=SURE),
         also("batch of one", "a batch of one", B=1, values=APART),
-        FLOAT64,
-        TURNED,
-        ON_ACCELERATOR,
+        *USUAL[1:],
         ranges={"B": (9, 14), "K": (5, 8)},
         gradients=("cls_logits", "dist_logits", "teacher_logits"),
         scale=2.0,

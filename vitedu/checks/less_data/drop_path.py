@@ -1,19 +1,16 @@
 """7.7 drop_path: skip a branch for some images."""
 
-import math
-
 import torch
 from torch import Generator
 
 from vitedu.checks.judging import compare
 from vitedu.checks.observing import arguments, observation
 from vitedu.checks.training.random_draws_driver import GRADIENT_FLOW, dropping, repeated_draws
-from vitedu.checks.training.random_draws_reader import CHANCE, are_shared
+from vitedu.checks.training.random_draws_reader import describe_variety, is_uneven
 from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal
 
 WHOLE_SAMPLES = "every sample is 0 as a whole, or divided by 1 - drop_prob"
-FREQUENCY = "a sample is dropped with probability drop_prob"
-INDEPENDENCE = "every sample has a draw of its own, anew in every call"
+DRAWS = "every sample is dropped with probability drop_prob, by a draw of its own"
 
 
 @compare.reader(dropping.__name__, facts=(GRADIENT_FLOW,))
@@ -22,48 +19,33 @@ def _read_dropping(case: Case, seen: observation.Observation) -> None:
     x, p, outputs = case.args["x"], case.args["drop_prob"], seen.draws.get("all outputs")
     if outputs is None or outputs.shape != x.shape:
         return
-    factor = (outputs.double() / x.double()).reshape(len(x), -1)  # (B, numbers of a sample)
-    zero = (factor == 0).all(dim=1)
-    seen.facts[WHOLE_SAMPLES] = _factors(factor, 1 / (1 - p), zero, outputs)
+    factor = outputs.double() / x.double()
+    factor = factor.reshape(*[*x.shape, 1][:2], -1)  # (B, tokens, numbers of each)
+    seen.facts[WHOLE_SAMPLES] = _describe_factors(factor, 1 / (1 - p))
     if not case.extra.get("draws"):
         return
-    edge = math.sqrt(len(zero) * math.log(2 / CHANCE) / 2)  # Hoeffding
-    off = int(zero.sum()) - p * len(zero)
-    rate = "too often" if off > edge else "too seldom" if off < -edge else "so often"
-    calls = torch.stack(zero.split(case.extra["size"]))  # (calls, samples)
-    counts = calls.sum(dim=1)
-    if not zero.any():
-        rate = pattern = "no sample is dropped"
-    elif (calls == calls[:, :1]).all():
-        rate, pattern = "so often", "all samples of a call are dropped, or none"
-    elif (calls == calls[:1]).all():
-        is_first = bool((calls[0].int().diff() <= 0).all())
-        pattern = f"the {'first' if is_first else 'same'} samples in every call"
-        rate = "so often"
-    elif are_shared(calls.long()):
-        rate, pattern = "so often", "samples share their draw with others"
-    else:
-        pattern = "the same number in every call" if (counts == counts[0]).all() else "so it is"
-    seen.facts[FREQUENCY], seen.facts[INDEPENDENCE] = rate, pattern
+    dropped = (factor == 0).flatten(1).all(dim=1).long()
+    calls = dropped.split(case.extra["size"])
+    words = describe_variety(calls, "draw") if dropped.any() else "no sample is dropped"
+    if words.endswith("draws in every batch") and (calls[0].diff() <= 0).all():
+        words = "the first samples of every batch"
+    if not words and is_uneven(dropped, (1 - p, p)):
+        words = "too often" if dropped.double().mean() > p else "too seldom"
+    seen.facts[DRAWS] = words or "so it is"
 
 
-def _factors(factor: torch.Tensor, wanted: float, zero: torch.Tensor, outputs: torch.Tensor) -> str:
-    """Describe by what the samples were multiplied."""
-    if not torch.isfinite(factor).all():
-        return "values that are not finite"
-    whole = factor[~zero]
-    if not len(whole) or (whole - wanted).abs().max() < 1e-4 * wanted:
-        return "so it is"
-    rest = whole[whole != 0]
-    if (rest - rest[0]).abs().max() > 1e-4 * rest[0].abs():
-        return "other values"
-    times = "" if abs(rest[0] - wanted) < 1e-4 * wanted else f"multiplied by {float(rest[0]):.4g}"
-    if len(rest) == whole.numel():
-        return f"those that stay are {times}"
-    rows = (outputs != 0).flatten(2).any(dim=2) if outputs.ndim > 2 else None  # (B, T)
-    in_rows = rows is not None and bool(((outputs != 0).flatten(2).all(dim=2) == rows).all())
-    parts = "parts of a sample are dropped" if in_rows else "single values are dropped"
-    return f"{parts}, the others {times}" if times else parts
+def _describe_factors(factor: torch.Tensor, wanted: float) -> str:
+    """Describe what is dropped, and by what the rest was multiplied."""
+    kept = factor != 0
+    rest = factor[kept]
+    in_samples, in_tokens = (
+        bool((x.any(dim=-1) == x.all(dim=-1)).all()) for x in (kept.flatten(1), kept)
+    )
+    if in_samples and ((rest - wanted).abs() < 1e-4 * wanted).all():
+        return "so it is"  # even if nothing stays
+    what = "samples" if in_samples else "parts of a sample" if in_tokens else "single values"
+    is_one = ((rest - rest[0]).abs() <= 1e-4 * rest[0].abs()).all()
+    return f"{what} dropped, the others times {f'{float(rest[0]):.4g}' if is_one else 'any number'}"
 
 
 def cases(g: Generator) -> list[Case]:
@@ -86,20 +68,15 @@ def cases(g: Generator) -> list[Case]:
         return Case(words, args, part, **rest)
 
     plain = {"driver": "call", "generator": False}
+    # so few in a call that often all are dropped
+    in_pairs = {"shape": (800, 2), "extra": {"size": 2, "draws": True}}
     error = {"driver": "call", "raises": "ValueError"}
     return [
         case("", "values", training=False, gradients=("x",), **plain),
         case("", "values"),
         case("", "values", p=few, shape=(4 * B, T, D)),
         case("", "draws", shape=(3000, 3, 2), p=0.4, extra={"size": 50, "draws": True}),
-        case(
-            ", without a generator",
-            "draws",
-            shape=(800, 2),
-            p=round(1 - p, 1),
-            generator=False,
-            extra={"size": 2, "draws": True},  # so few that often all are dropped
-        ),
+        case(", without a generator", "draws", p=round(1 - p, 1), generator=False, **in_pairs),
         case("", "generator", shape=(60, D), **again),
         case(", by keyword", "generator", shape=(60, D), keywords=("generator",), **again),
         case("", p=0.0, gradients=("x",), **plain),

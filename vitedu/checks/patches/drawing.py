@@ -6,7 +6,7 @@ from vitedu.checks.writing.drawing import PALE, RIGHT, WRONG, Drawing, box, svg,
 
 
 def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
-    """Show the order of the answer's patches beside the reading order; circle the first difference.
+    """Show the order of the answer's patches beside the reading order; frame the first difference.
 
     If every patch is in its place, show the order of the pixels of patch 0, channel 0.
     """
@@ -72,11 +72,8 @@ def _draw_two_grids(yours: list[str], across: int, title: str) -> Drawing | None
             x, y = x0 + i % across * size, 42 + i // across * size
             parts.append(box(x, y, size, size, PALE if number != right[i] else "#ffffff"))
             parts.append(words(x + size / 2, y + size / 2 + 4, number))
-        cx, cy = x0 + (first % across + 0.5) * size, 42 + (first // across + 0.5) * size
-        parts.append(
-            f'<circle cx="{cx}" cy="{cy}" r="{size / 2 - 3}" fill="none" stroke="{colour}" '
-            'stroke-width="2.5"/>'
-        )
+        x, y = x0 + first % across * size, 42 + first // across * size
+        parts.append(box(x + 3, y + 3, size - 6, size - 6, "none", colour))
     rows = [yours[start : start + across] for start in range(0, len(yours), across)]
     lines = [" ".join(f"{number:>2}" for number in row) for row in rows if len(yours) <= 8]
     difference = f"first difference: {yours[first]} where {right[first]} belongs"

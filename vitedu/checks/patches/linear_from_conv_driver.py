@@ -33,8 +33,13 @@ class Conv(ModuleRecipe):
         return conv
 
 
-def read_linear(layer, seen: Observation) -> dict[str, torch.Tensor]:
-    """Give weight and bias of an ``nn.Linear``, or {}. A subclass must compute with them."""
+def store_linear(
+    layer, seen: Observation, source: str, given: list[torch.UntypedStorage]
+) -> dict[str, torch.Tensor]:
+    """Store weight and bias of an ``nn.Linear``, whether it needs the bias and has its own memory.
+
+    A subclass must compute with them. Returns them by name, or {} if there are none to judge.
+    """
     seen.types["result"] = "nn.Linear" if isinstance(layer, nn.Linear) else type_name(layer)
     if not isinstance(layer, nn.Linear):
         return {}
@@ -47,6 +52,12 @@ def read_linear(layer, seen: Observation) -> dict[str, torch.Tensor]:
         if not torch.allclose(layer(x), nn.functional.linear(x, **values), atol=1e-4):
             seen.types["result"] = f"{type_name(layer)}, which computes something else"
             return {}
+    bias = "with a bias" if "bias" in values else "without a bias"
+    seen.facts[f"a bias if and only if {source} has one"] = bias
+    for name, value in values.items():
+        store_output(seen, name, value)
+    own = {*map(ADDRESS, given)}.isdisjoint(map(ADDRESS, memory(layer)))
+    seen.facts["a copy of its own"] = "its own" if own else f"memory shared with {source}"
     return values
 
 
@@ -54,19 +65,12 @@ def read_linear(layer, seen: Observation) -> dict[str, torch.Tensor]:
 def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     """Call a function that makes an ``nn.Linear`` of a layer; note what it shows and shares."""
     args = build_args(case)
-    given = memory(*args.values())
+    (conv,) = args.values()
+    given = memory(conv)
     result = call_answer(answer, case, args)
-    values = read_linear(result, seen)
-    taken = memory(result) if isinstance(result, nn.Linear) else []
-    shared = {*map(ADDRESS, taken)} & {*map(ADDRESS, given + memory(*args.values()))}
+    values = store_linear(result, seen, "conv", given + memory(conv))
     seen.modified = find_modified_args(case, args)
-    if not values:
-        return
-    bias = "with a bias" if "bias" in values else "without a bias"
-    seen.facts["a bias if and only if conv has one"] = bias
-    for name, value in values.items():
-        store_output(seen, name, value)
-    fixed = " and ".join(name for name, value in values.items() if not value.requires_grad)
-    learns = f"{fixed} cannot learn" if fixed else "they are"
-    seen.facts["weight and bias are parameters that learn"] = learns
-    seen.facts["a copy of its own"] = "memory shared with conv" if shared else "its own"
+    if values:
+        fixed = " and ".join(name for name, value in values.items() if not value.requires_grad)
+        learns = f"{fixed} cannot learn" if fixed else "they are"
+        seen.facts["weight and bias are parameters that learn"] = learns

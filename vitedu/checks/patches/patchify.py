@@ -3,6 +3,8 @@
 from vitedu.checks.patches import drawing
 from vitedu.checks.writing.kit import EXACT, USUAL, Checker, also, refused, shaped
 
+NO_WIDTH = "W={W} is not divisible by patch_size {P}, but H * W is by its square"
+
 CHECKER = Checker(
     cases=shaped(
         "images: B C H W; patch_size = P",
@@ -11,12 +13,7 @@ CHECKER = Checker(
         also("other sizes", "a wide grid", gh=2, gw=8, C=4, P=3, B=5),
         also("patches of one pixel", "patches of one pixel", P=1),
         refused("H={H} is not divisible by patch_size {P}", "H P", H="gh*P + 1"),
-        refused(
-            "W={W} is not divisible by patch_size {P}, but H * W is by its square",
-            "W P",
-            H="P*P",
-            W="gw*P + 1",
-        ),
+        refused(NO_WIDTH, "W P", H="P*P", W="gw*P + 1"),
         *USUAL,
         also("other sizes", "one row of patches", gh=1),
         also("other sizes", "one column of patches", gw=1),

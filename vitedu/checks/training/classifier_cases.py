@@ -5,61 +5,72 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.writing.inputs import normal
+from vitedu.checks.observing.case import Case
+from vitedu.checks.training.evaluation_driver import RecordingClassifier
+from vitedu.checks.writing.inputs import distinct, normal
 
 
-def classifier_state(
-    g: torch.Generator,
-    pixels: int,
-    hidden: int,
-    K: int,
-    norm=False,
-    dtype=torch.float32,
-    bias=False,
-):
-    """Draw the state of a ``RecordingClassifier``."""
+def classifier_state(g: torch.Generator, pixels: int, hidden: int, K: int, norm: bool):
+    """Draw the state of a ``RecordingClassifier``: with biases, or with a norm in their place."""
     state = {
         "body.0.weight": normal(g, hidden, pixels) / pixels**0.5,
         "head.weight": 1.5 * normal(g, K, hidden) / hidden**0.5,
     }
-    if bias:
-        state |= {"body.0.bias": normal(g, hidden), "head.bias": normal(g, K)}
-    if norm:
-        state |= {
-            "body.2.weight": 1 + 0.3 * normal(g, hidden),
-            "body.2.bias": 0.3 * normal(g, hidden),
-            "body.2.running_mean": 0.3 * normal(g, hidden),
-            "body.2.running_var": 0.5 + torch.rand(hidden, generator=g),
-        }
-    state = {name: value.to(dtype) for name, value in state.items()}
-    if norm:
-        state["body.2.num_batches_tracked"] = torch.tensor(7)
-    return state
+    if not norm:
+        return state | {"body.0.bias": normal(g, hidden), "head.bias": normal(g, K)}
+    return state | {
+        "body.2.weight": 1 + 0.3 * normal(g, hidden),
+        "body.2.bias": 0.3 * normal(g, hidden),
+        "body.2.running_mean": 0.3 * normal(g, hidden),
+        "body.2.running_var": 0.5 + torch.rand(hidden, generator=g),
+        "body.2.num_batches_tracked": torch.tensor(7),
+    }
 
 
+@torch.no_grad()
 def predict(state: dict, images: torch.Tensor) -> torch.Tensor:
-    """Give the classes (B,) that the classifier of ``classifier_state`` predicts in eval mode."""
-    hidden = images.flatten(1) @ state["body.0.weight"].T + state.get("body.0.bias", 0)
-    if "body.2.weight" in state:
-        scale = (state["body.2.running_var"] + 1e-5).rsqrt() * state["body.2.weight"]
-        hidden = (0.5 * hidden - state["body.2.running_mean"]) * scale + state["body.2.bias"]
-    return (hidden @ state["head.weight"].T + state.get("head.bias", 0)).argmax(dim=-1)
+    """Give the classes (B,) that the classifier of a state predicts in eval mode."""
+    return RecordingClassifier(state).eval()(images).argmax(dim=-1)
 
 
-def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
-    """Draw batches: the first all right, the last all wrong, so that weighted means differ."""
-    K, dtype = len(state["head.weight"]), state["head.weight"].dtype
-    batches = []
+def draw_case(
+    g: torch.Generator,
+    driver: str,
+    words: str,
+    sizes: list[int],
+    aspects: tuple[str, ...],
+    part: str = "values",
+    norm: bool = False,
+    scales: tuple[float, ...] = (2.0,),
+    args: dict | None = None,
+    **extra,
+) -> Case:
+    """Draw a classifier and batches of these sizes, whose images are scaled in turn.
+
+    The labels of the first batch are all right, those of the last all wrong, so that weighted means
+    differ. ``args`` are the arguments behind model and batches, ``extra`` options of the driver.
+    """
+    (C, H, W), (K, hidden) = distinct(g, 3, 1, 4), distinct(g, 2, 3, 5)
+    state, batches = classifier_state(g, C * H * W, hidden, K, norm), list[tuple]()
     for i, size in enumerate(sizes):
-        images = scales[i % len(scales)] * normal(g, size, *shape, dtype=dtype)
-        best = predict(state, images)
+        images = scales[i % len(scales)] * normal(g, size, C, H, W)
         shift = torch.randint(1, K, (size,), generator=g)
-        if i == 0:
-            shift = torch.zeros_like(shift)
-        elif i < len(sizes) - 1:
-            shift = shift * torch.randint(0, 2, (size,), generator=g)
-        batches.append((images, (best + shift) % K))
-    return batches
+        if i == 0 or i < len(sizes) - 1:
+            shift *= torch.randint(0, 2, (size,), generator=g) if i else 0
+        batches.append((images, (predict(state, images) + shift) % K))
+    name = f"{words} (batches of {', '.join(map(str, sizes))})"
+    return Case(
+        name,
+        {"model": None, "batches": batches} | (args or {}),
+        part,
+        driver=driver,
+        state=state,
+        extra={"aspects": aspects} | extra,
+        outputs=("mean_loss", "accuracy"),
+        number=True,
+        rtol=1e-4,
+        atol=1e-5,
+    )
 
 
 def mode_cases(case: Callable, many: Any, few: Any) -> list:

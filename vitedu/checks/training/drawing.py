@@ -1,5 +1,7 @@
 """Pictures of notebook 04: two curves."""
 
+from itertools import pairwise
+
 from vitedu.checks.writing.drawing import RIGHT, WRONG, Drawing, line, svg, words
 
 
@@ -15,18 +17,13 @@ def draw_curves(yours: list[float], expected: list[float], title: str) -> Drawin
         return None
     parts = [words(4, 14, title, anchor="start"), words(182, 150, "step")]
     parts += [line(30, 24, 30, 134), line(30, 134, 334, 134)]
-    curves = (expected, RIGHT, "", "expected", 34), (yours, WRONG, "6 4", "yours", 50)
+    curves = (expected, RIGHT, False, "expected", 34), (yours, WRONG, True, "yours", 50)
     for values, colour, dash, name, at in curves:
-        points = " ".join(
-            f"{30 + 300 * i / (len(values) - 1):.1f},{134 - 100 * (value - low) / span:.1f}"
-            for i, value in enumerate(values)
-        )
-        parts += [
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" '
-            f'stroke-dasharray="{dash}"/>',
-            line(345, at - 4, 370, at - 4, colour, dash=bool(dash)),
-            words(376, at, name, colour, anchor="start"),
-        ]
+        step = 300 / (len(values) - 1)
+        points = [(30 + step * i, 134 - 100 * (v - low) / span) for i, v in enumerate(values)]
+        parts += [line(*one, *other, colour, dash) for one, other in pairwise(points)]
+        parts += [line(345, at - 4, 370, at - 4, colour, dash)]
+        parts += [words(376, at, name, colour, anchor="start")]
     where = f"at step {differ[0]} and differs at {len(differ)} of {len(yours)} steps"
     text = f"your curve leaves the expected one {where}"
     return Drawing(svg(440, 158, parts, text), "curve", text)

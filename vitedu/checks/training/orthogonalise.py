@@ -1,6 +1,6 @@
 """4.10 orthogonalise: the heart of Muon."""
 
-from vitedu.checks.writing.kit import FLOAT64, ON_ACCELERATOR, TURNED, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
 
 CHECKER = Checker(
     cases=shaped(
@@ -15,9 +15,7 @@ CHECKER = Checker(
         also("other sizes", "large numbers", scale=1e6),
         also("other sizes", "small numbers, as in a gradient", scale=1e-3),
         also("rare matrices", "zeros", scale=0.0),
-        FLOAT64,
-        TURNED,
-        ON_ACCELERATOR,
+        *USUAL[1:],
         ranges={"n": (3, 5)},
         letters={"m": "n + k"},
         gradients=(),

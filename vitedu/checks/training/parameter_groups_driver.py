@@ -1,4 +1,4 @@
-"""The drivers of ``weight_decay_groups`` and ``layerwise_lr_groups``: who is in which group."""
+"""The driver of ``weight_decay_groups`` and ``layerwise_lr_groups``: who is in which group."""
 
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
@@ -11,29 +11,17 @@ from vitedu.checks.observing.case import Case, build_args
 from vitedu.checks.observing.drivers import call_answer, driver, find_modified_args
 from vitedu.checks.observing.observation import Observation, type_name
 
-MEMBERSHIP = "every parameter of the model in exactly one group"
 Rows = list[tuple[str, list[torch.Tensor]]]  # (value of an option, parameters) of each group
 
 
 @driver
 def groups(answer, case: Case, seen: Observation) -> None:
     """Call a function that sorts a model's parameters into groups; write down which are where."""
-    decay = f"{case.args['weight_decay']:.6g}"
-    fact = f"weight_decay {decay} for matrices and kernels, 0 for all others"
-    _sort_parameters(answer, case, seen, "weight_decay", fact)
-
-
-@driver
-def rates(answer, case: Case, seen: Observation) -> None:
-    """Call a function that groups a model's parameters; write down each learning rate."""
-    _sort_parameters(answer, case, seen, "lr", "the learning rate of each parameter")
-
-
-def _sort_parameters(answer, case: Case, seen: Observation, option: str, fact: str) -> None:
     args = build_args(case)
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
     result = call_answer(answer, case, args)
     seen.modified = find_modified_args(case, args)
+    option = "weight_decay" if "weight_decay" in args else "lr"
     rows, refusal = read_groups(result, option)
     seen.types["result"] = refusal or f"groups: dicts with params and {option}"
     if refusal:
@@ -41,30 +29,23 @@ def _sort_parameters(answer, case: Case, seen: Observation, option: str, fact: s
     if option == "weight_decay":
         seen.facts["two groups"] = f"{len(rows)} group(s)"
         if case.extra.get("order"):
-            is_first = rows and rows[0][0] == f"{case.args['weight_decay']:.6g}"
+            is_first = rows and rows[0][0] == f"{args['weight_decay']:.6g}"
             seen.facts["the group that decays first"] = "first" if is_first else "second"
-    seen.facts[MEMBERSHIP] = describe_membership(names, rows)
-    seen.facts[fact] = values_by_parameter(names, rows)
+    seen.facts[f"every parameter once, each with its {option}"] = describe_groups(names, rows)
 
 
-def describe_membership(names: dict[int, str], rows: Rows) -> str:
-    """Say which parameters of a model are in no group or in several; "each once" if none are."""
-    members = [id(parameter) for _, parameters in rows for parameter in parameters]
-    who_is_wrong = {
-        "left out": [name for key, name in names.items() if key not in members],
-        "more than once": [name for key, name in names.items() if members.count(key) > 1],
-        "not the model's own": ["tensors"] * any(key not in names for key in members),
-    }
-    wrong = "; ".join(f"{words}: {', '.join(who)}" for words, who in who_is_wrong.items() if who)
-    return wrong or "each once"
-
-
-def values_by_parameter(names: dict[int, str], rows: Rows) -> str:
-    """List the parameters of each value of the option, over all groups."""
+def describe_groups(names: dict[int, str], rows: Rows) -> str:
+    """List the parameters of each value of the option, over all groups, and those of no group."""
+    rest = dict(names)
     by_value: dict[str, list[str]] = {}
     for value, parameters in rows:
-        own = [names[id(parameter)] for parameter in parameters if id(parameter) in names]
-        by_value.setdefault(value, []).extend(own)
+        for key in map(id, parameters):
+            if key not in names:
+                by_value["not the model's own"] = ["tensors"]
+                continue
+            once = rest.pop(key, f"{names[key]} once more")
+            by_value.setdefault(value, []).append(once)
+    by_value["in no group"] = [*rest.values()]
     return "; ".join(f"{v}: {', '.join(sorted(who))}" for v, who in sorted(by_value.items()) if who)
 
 
@@ -82,10 +63,9 @@ def read_groups(result, option: str) -> tuple[Rows, str]:
         if not isinstance(group, Mapping) or "params" not in group:
             return [], f"a group that is a {type_name(group)} without 'params'"
         parameters = group["params"]
-        if isinstance(parameters, torch.Tensor):
-            parameters = [parameters]
         if isinstance(parameters, (set, frozenset, str)) or not isinstance(parameters, Iterable):
             return [], f"params of type {type_name(parameters)}, which no optimizer takes"
+        parameters = [parameters] if isinstance(parameters, torch.Tensor) else parameters
         parameters = [pair[1] if isinstance(pair, tuple) else pair for pair in parameters]
         for parameter in parameters:
             if not isinstance(parameter, torch.Tensor):
@@ -98,31 +78,25 @@ def read_groups(result, option: str) -> tuple[Rows, str]:
 
 @recipe
 class Network(ModuleRecipe):
-    """A small model for exercises about named parameters.
+    """A small model with the names of the course's ViT, for exercises about named parameters.
 
-    ``kind`` is one of those with the names of the course's ViT: "encoder", "shallow", "deep",
-    "frozen", "frozen_below" (all but the last two blocks), "shared" (two parts share one matrix),
-    "nested" (inside another model); or "other_names".
+    Parameters whose names begin with ``frozen`` do not learn. ``kind`` may be "shared" (two parts
+    share one matrix), "nested" (inside another model) or "other names".
     """
 
-    def __init__(self, kind: str, width: int):
-        self.kind, self.width = kind, width
+    def __init__(self, width: int, depth: int = 1, kind: str = "", frozen: tuple[str, ...] = ()):
+        self.width, self.depth, self.kind, self.frozen = width, depth, kind, frozen
 
     def build(self) -> nn.Module:
         """Build the model, with the same weights every time."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            if self.kind == "other_names":
+            if self.kind == "other names":
                 return _misleading_names(self.width)
-            depths = {"shallow": 3, "frozen_below": 4, "deep": 12}  # that has numbers of two digits
-            model = _encoder(self.width, depths.get(self.kind, 1))
-            if self.kind == "frozen":
-                model.patch_embed.requires_grad_(False)
-            elif self.kind == "frozen_below":
-                for name, parameter in model.named_parameters():
-                    last = ("blocks.2", "blocks.3", "norm", "head")
-                    parameter.requires_grad_(name.startswith(last))
-            elif self.kind == "shared":
+            model = _encoder(self.width, self.depth)
+            for name, parameter in model.named_parameters():
+                parameter.requires_grad_(not name.startswith(self.frozen))
+            if self.kind == "shared":
                 model.more = nn.Linear(self.width, 3 * self.width, bias=False)
                 model.more.weight = model.get_parameter("blocks.0.qkv.weight")
             elif self.kind == "nested":

@@ -5,7 +5,7 @@ from torch import Generator
 
 from vitedu.checks.observing import arguments
 from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
-from vitedu.checks.training.random_draws_driver import random_images, repeated_draws
+from vitedu.checks.training.random_draws_driver import random_batches, repeated_draws
 from vitedu.checks.writing.kit import Case, Checker, distinct, draw
 
 
@@ -18,7 +18,7 @@ def cases(g: Generator) -> list[Case]:
     """
 
     def case(sizes, C, H, W, padding, note="", part="values", dtype=torch.uint8, **rest):
-        B, extra = sum(sizes), {"sizes": sizes} | rest.pop("extra", {})
+        B, extra = sum(sizes), {"size": sizes} | rest.pop("extra", {})
         pixels = torch.randint(0, 256, (B, C, H, W), generator=g, dtype=torch.uint8)
         images = pixels if dtype == torch.uint8 else (pixels.double() / 256).to(dtype)
         if dtype == torch.float64:
@@ -28,7 +28,7 @@ def cases(g: Generator) -> list[Case]:
         name = f"{batches}{B} {kind} images ({C}, {H}, {W}), padding {padding}{note}"
         generator = arguments.CpuGenerator(draw(g, 0, 10**6))
         args = {"images": images, "padding": padding, "generator": generator}
-        rest = {"driver": random_images.__name__} | rest
+        rest = {"driver": random_batches.__name__} | rest
         return Case(name, args, part, extra=extra, **rest)
 
     H, W = distinct(g, 2, 5, 7)

@@ -29,18 +29,18 @@ def repeated_draws(answer, case: Case, seen: Observation) -> None:
 
 
 @driver
-def random_images(answer, case: Case, seen: Observation) -> None:
+def random_batches(answer, case: Case, seen: Observation) -> None:
     """Call a random function on one batch after another with the same generator; store all outputs.
 
-    ``extra["sizes"]`` splits the case's images into batches.
+    ``extra["size"]`` splits the first argument into batches: one size, or a list of them.
     """
-    args = build_args(case)
-    outputs = []
-    for images in args["images"].split(list(case.extra["sizes"])):
-        result = call_answer(answer, case, {**args, "images": images})
-        name = f"output of {len(images)} image(s)"
-        store_output(seen, name, result, is_random=True)
-        if name not in seen.draws or seen.draws[name].shape != images.shape:
+    args, outputs = build_args(case), list[torch.Tensor]()
+    name = next(iter(args))
+    for x in args[name].split(case.extra["size"]):
+        result = call_answer(answer, case, {**args, name: x})
+        store_output(seen, f"output for {len(x)}", result, is_random=True)
+        if not isinstance(result, torch.Tensor) or result.shape != x.shape:
+            seen.types["all outputs"] = "tensor"  # the type and shape of this one are told first
             break
         outputs.append(result.detach())
     else:
@@ -50,35 +50,20 @@ def random_images(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def dropping(answer, case: Case, seen: Observation) -> None:
-    """Call a function that drops samples, batch after batch with one generator; keep all it gave.
-
-    ``extra["size"]`` is the number of samples in a batch. Results of the first batch tell whether
-    gradients pass.
-    """
-    args = build_args(case)
-    outputs: list[torch.Tensor] = []
-    for x in args["x"].split(case.extra["size"]):
-        leaf = x.clone().requires_grad_(not outputs)
-        argument = leaf.clone() if not outputs else leaf
-        result = call_answer(answer, case, {**args, "x": argument})
-        store_output(seen, f"output of {len(x)} sample(s)", result, is_random=True)
-        if not isinstance(result, torch.Tensor) or result.shape != x.shape:
-            seen.types["all outputs"] = "tensor"  # the type and shape of this one are told first
-            break
-        if not outputs:
-            seen.facts[GRADIENT_FLOW] = _describe_gradient(leaf, result)
-            if not torch.equal(argument.detach(), x):
-                seen.modified = ("x",)
-        outputs.append(result.detach())
-    else:
-        store_output(seen, "all outputs", torch.cat(outputs), is_random=True)
-
-
-def _describe_gradient(leaf: torch.Tensor, result: torch.Tensor) -> str:
-    """Say whether the gradient of a result is the factor by which it was multiplied."""
+    """Do the same with a function that drops samples, and say whether gradients pass."""
+    random_batches(answer, case, seen)
+    if "all outputs" not in seen.draws:
+        return
     torch.set_grad_enabled(True)
-    factor = result.detach() / leaf.detach()
+    args = build_args(case)
+    leaf = args["x"].split(case.extra["size"])[0].requires_grad_()
+    result = call_answer(answer, case, {**args, "x": leaf.clone()})
+    torch.set_grad_enabled(True)  # if the call switched it off, the part "again" reports that
+    factor = result.detach() / leaf.detach()  # by which each number was multiplied
     if not result.requires_grad:  # a sample that is dropped may be a constant
-        return "no gradient at all" if factor.any() else "they do"
-    (slope,) = torch.autograd.grad(result.sum(), leaf)
-    return "they do" if torch.allclose(slope, factor, rtol=1e-3, atol=1e-5) else "other gradients"
+        words = "no gradient at all" if factor.any() else "they do"
+    else:
+        (slope,) = torch.autograd.grad(result.sum(), leaf)
+        is_same = torch.allclose(slope, factor, rtol=1e-3, atol=1e-5)
+        words = "they do" if is_same else "other gradients"
+    seen.facts[GRADIENT_FLOW] = words

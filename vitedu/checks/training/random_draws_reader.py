@@ -1,9 +1,11 @@
 """What is left to chance in random results, and how little.
 
-Role: the reader of ``repeated_draws``, for two exercises, and the bounds that readers use.
+Role: the reader of ``repeated_draws``, and what readers say of draws: whether they are drawn for
+every item, each as often as it should be, and apart from each other.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -36,6 +38,35 @@ def are_shared(draws: torch.Tensor) -> bool:
     half = draws.shape[1] // 2
     pairs = (draws[:, : 2 * half : 2], draws[:, 1::2]), (draws[:, :half], draws[:, -half:])
     return any(go_together(one[:, :half].flatten(), other.flatten()) for one, other in pairs)
+
+
+def describe_variety(calls: Sequence[torch.Tensor], name: str) -> str:
+    """Say so if draws are not made anew for every item, or "".
+
+    ``calls`` are whole numbers, those of each batch. The last batches have one size.
+    """
+    values = torch.cat([*calls]).unique()
+    if len(values) == 1:
+        return f"the {name} is always {int(values)}"
+    if all(len(call.unique()) == 1 for call in calls):
+        return f"one {name} for a whole batch"
+    first, last = (
+        torch.stack([call for call in calls if len(call) == len(calls[at])]) for at in (0, -1)
+    )
+    ordered = last.sort(dim=1).values
+    if (last == last[0]).all():
+        return f"the same {name}s in every batch"
+    if (ordered == ordered[0]).all():
+        return f"the same {name}s in every batch, in another order"
+    return f"items share their {name} with others" if are_shared(first) else ""
+
+
+def is_uneven(values: torch.Tensor, chances: Sequence[float]) -> bool:
+    """Tell whether whole numbers are met more or less often than their chances (chi-square)."""
+    expected = len(values) * torch.tensor(chances, dtype=torch.float64)
+    counts = values.bincount(minlength=len(chances))
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    return chi_square_tail(statistic, len(chances) - 1) < CHANCE
 
 
 @reader("repeated_draws", facts=("every call moves the generator on",))

@@ -8,25 +8,27 @@ from torch import nn
 
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.drivers import call_answer, describe_changes, driver, module_state
-from vitedu.checks.observing.observation import SIDE_EFFECTS, Observation
-from vitedu.checks.training.evaluation_driver import CallLog, batches_of, classifier_of, store_means
+from vitedu.checks.observing.observation import SIDE_EFFECTS, Observation, store_outputs
+from vitedu.checks.training.evaluation_driver import CALLS, batches_of, classifier_of
+
+# of every step: whose it is, and the norm of the gradient if it is the optimizer's
+STEPS: list[tuple[str, float]] = []
 
 
 class PlainDescent(torch.optim.Optimizer):
-    """Gradient descent with two groups. It records every step and the norm of its gradient.
+    """Gradient descent with two groups. It records its steps.
 
     The base class's ``__init__`` is not called, because its hooks import torch's compiler, which
     takes seconds.
     """
 
-    def __init__(self, parameters, lr: float, steps: list, norms: list):
+    def __init__(self, parameters, lr: float):
         first, *others = parameters
         self.param_groups = [
             {"params": some, "lr": lr, "weight_decay": 0.0} for some in ([first], others)
         ]
         self.defaults = {"lr": lr}
         self.state = defaultdict(dict)
-        self.__steps, self.__norms = steps, norms
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Delete the gradients."""
@@ -37,26 +39,25 @@ class PlainDescent(torch.optim.Optimizer):
     def step(self, closure=None):
         """Take one step of gradient descent and record it."""
         loss = closure() if closure else None
-        self.__steps.append("optimizer")
-        squares = []
+        squares = 0.0
         with torch.no_grad():
             for group in self.param_groups:
                 for parameter in (p for p in group["params"] if p.grad is not None):
-                    squares.append(float(parameter.grad.double().square().sum()))
+                    squares += float(parameter.grad.double().square().sum())
                     parameter -= group["lr"] * parameter.grad
-        self.__norms.append(math.sqrt(sum(squares)))
+        STEPS.append(("optimizer", math.sqrt(squares)))
         return loss
 
 
 class Decay:
-    """A scheduler that multiplies the learning rate by ``factor`` and records every step."""
+    """A scheduler that multiplies the learning rate by ``factor`` and records its steps."""
 
-    def __init__(self, optimizer: PlainDescent, factor: float, steps: list):
-        self.optimizer, self.factor, self.__steps = optimizer, factor, steps
+    def __init__(self, optimizer: PlainDescent, factor: float):
+        self.optimizer, self.factor = optimizer, factor
 
     def step(self, epoch=None) -> None:
         """Multiply the learning rate of every group."""
-        self.__steps.append("scheduler")
+        STEPS.append(("scheduler", 0.0))
         for group in self.optimizer.param_groups:
             group["lr"] *= self.factor
 
@@ -72,16 +73,14 @@ def epoch(answer, case: Case, seen: Observation) -> None:
     ``extra["aspects"]`` lists what to write down: "results", "learning", "mode", "order";
     ``extra["gradients_left"]`` has the model come with gradients.
     """
-    log = CallLog()
-    steps: list[str] = []
-    norms: list[float] = []
-    model = classifier_of(case, log)
+    STEPS.clear()
+    model = classifier_of(case)
     if case.extra.get("gradients_left"):  # by whoever used the model before
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
     before = module_state(model)
-    optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps, norms)
-    scheduler = Decay(optimizer, case.args["scheduler"], steps)
+    optimizer = PlainDescent(model.parameters(), case.args["optimizer"])
+    scheduler = Decay(optimizer, case.args["scheduler"])
     args = {"model": model, "batches": batches_of(case)}
     result = call_answer(answer, case, args | {"optimizer": optimizer, "scheduler": scheduler})
     if "instances" in case.extra:
@@ -90,18 +89,27 @@ def epoch(answer, case: Case, seen: Observation) -> None:
         seen.facts[SIDE_EFFECTS] = describe_changes(model, before)
     aspects, count = case.extra["aspects"], len(case.args["batches"])
     if "results" in aspects:
-        store_means(seen, case, result)
+        _store_means(seen, case, result)
     if "learning" in aspects:
-        norms = (norms + [-1.0] * count)[:count]
-        measured = torch.tensor(norms, dtype=torch.float64, device="cpu")
+        norms = [norm for who, norm in STEPS if who == "optimizer"] + [-1.0] * count
+        measured = torch.tensor(norms[:count], dtype=torch.float64, device="cpu")
         seen.arrays["gradient norm at each step"] = measured
         state = [value.detach().flatten() for value in nn.Module.state_dict(model).values()]
         seen.arrays["parameters after the epoch"] = torch.cat(state)
         options = [{n: v for n, v in g.items() if n != "params"} for g in optimizer.param_groups]
         seen.facts["the optimizer's groups as the scheduler leaves them"] = str(options)
     if "mode" in aspects:
-        modes = sorted({mode for mode, learns in log if learns})
+        modes = sorted({mode for mode, learns in CALLS if learns})
         seen.facts["every part of the model in train mode"] = ", ".join(modes) or "never called"
     if "order" in aspects:
-        walk = " ".join(steps) or "neither is stepped"
+        walk = " ".join(who for who, _ in STEPS) or "neither is stepped"
         seen.facts["for every batch one step of the optimizer, then one of the scheduler"] = walk
+
+
+def _store_means(seen: Observation, case: Case, result) -> None:
+    """Store the returned numbers. One whose graph keeps every batch in memory has its own type."""
+    store_outputs(seen, case, result)
+    if isinstance(result, (tuple, list)) and len(result) == len(case.outputs):
+        for name, value in zip(case.outputs, result, strict=True):
+            if seen.types[name] == "number" and getattr(value, "requires_grad", False):
+                seen.types[name] = "number with a graph behind it"

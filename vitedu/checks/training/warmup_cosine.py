@@ -1,46 +1,15 @@
 """4.4 warmup_cosine: the learning rate of every step."""
 
-from torch import Generator
-
 from vitedu import training
 from vitedu.checks.observing import observation
 from vitedu.checks.training import drawing
 from vitedu.checks.training.warmup_cosine_driver import schedule
-from vitedu.checks.writing.kit import Case, Checker, draw
+from vitedu.checks.writing.kit import Case, Checker, also, shaped
 
-
-def cases(g: Generator) -> list[Case]:
-    """Draw schedules; every step of a short run, some of a long one."""
-
-    def case(total, warmup, peak, final=None, steps=None, note="", **rest):
-        steps = tuple(range(total)) if steps is None else tuple(steps)
-        args = {"step": steps, "total_steps": total, "warmup_steps": warmup, "peak_lr": peak}
-        name = f"total_steps={total}, warmup_steps={warmup}, peak_lr={peak:g}"
-        if final is not None:
-            args["final_lr"] = final
-            name += f", final_lr={final:g}"
-        atol = 2e-6 * max(peak, 1e-4)
-        return Case(name + note, args, driver=schedule.__name__, rtol=1e-5, atol=atol, **rest)
-
-    warmup, total = draw(g, 3, 6), draw(g, 11, 18)
-    peak = draw(g, 2, 9) * 1e-3
-    final = peak * draw(g, 15, 45) / 100
-    long = draw(g, 2000, 4000)
-    some = (0, 7, long // 20 - 1, long // 20, long // 3, long // 2, long - 2, long - 1)
-    return [
-        case(total, warmup, peak),
-        case(total, 0, peak, part="no warm-up"),
-        case(total, warmup, peak, final, part="final rate"),
-        case(total, 0, peak, final, part="final rate", keywords=("final_lr",), note=", by keyword"),
-        case(total, 1, peak, part="other runs"),
-        case(2 * total, 2 * total - warmup, peak, final, part="other runs"),
-        case(long, long // 20, peak, final, part="other runs", steps=some),
-        case(1, 0, peak, part="rare runs"),
-        case(total, warmup, peak, peak, part="rare runs"),
-        case(total, total - 1, peak, final, part="rare runs"),
-        case(warmup, warmup, peak, part="rare runs", note=", nothing but the climb"),
-        case(total, warmup, 1, 0, part="rare runs", note=", whole numbers"),
-    ]
+PLAIN = "step: n; total_steps = n; warmup_steps = w; peak_lr = p / 1000"
+FINAL = PLAIN + "; final_lr = p * f / 100000"
+SOME = FINAL.replace("step: n", "step = (0, 7, n//20 - 1, n//20, n//3, n//2, n - 2, n - 1)")
+WHOLE = "step: n; total_steps = n; warmup_steps = w; peak_lr = 1; final_lr = 0"
 
 
 def _draw_schedule(case: Case, got: observation.Observation, ids: list[str]):
@@ -52,6 +21,32 @@ def _draw_schedule(case: Case, got: observation.Observation, ids: list[str]):
     return drawing.draw_curves(got.arrays["output"].tolist(), expected, "learning rate")
 
 
+def final(part, note="", **changes):
+    note = f"final_lr={{p * f / 100000}}, {note}".removesuffix(", ")
+    return also(part, note, **{"shapes": FINAL, **changes})
+
+
 CHECKER = Checker(
+    cases=shaped(
+        PLAIN,
+        also("no warm-up", "", w=0),
+        final("final rate"),
+        final("final rate", "by keyword", w=0, keywords=("final_lr",)),
+        also("other runs", "", w=1),
+        final("other runs", "a climb of most steps", w="n - m"),
+        final("other runs", "some steps of a long run", shapes=SOME, n=3210, w=160),
+        also("rare runs", "", n=1, w=0),
+        final("rare runs", "as high as the peak", f=100),
+        final("rare runs", w="n - 1"),
+        also("rare runs", "nothing but the climb", n="w"),
+        also("rare runs", "", shapes=WHOLE, name="whole numbers, peak 1 and end 0", atol=2e-6),
+        driver=schedule.__name__,
+        gradients=(),
+        ranges={"w": (3, 6), "n": (11, 18), "p": (2, 9), "f": (15, 45), "m": (3, 6)},
+        values={"step": lambda x: tuple(range(len(x)))},  # every step, one after the other
+        name="total_steps={n}, warmup_steps={w}, peak_lr={p / 1000}",
+        rtol=1e-5,
+        atol=1e-8,
+    ),
     picture=_draw_schedule,
 )

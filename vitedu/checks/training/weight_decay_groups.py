@@ -9,19 +9,20 @@ from vitedu.checks.writing.kit import Case, Checker, draw
 def cases(g: Generator) -> list[Case]:
     """Draw models and a weight decay."""
 
-    def case(kind, words, part="values", **extra):
+    def case(words, part="values", order=False, **how):
         decay = draw(g, 6, 30) / 100
-        args = {"model": Network(kind, 2 * draw(g, 2, 4)), "weight_decay": decay}
+        args = {"model": Network(2 * draw(g, 2, 4), **how), "weight_decay": decay}
         name = f"{words}, weight_decay={decay:g}"
-        return Case(name, args, part, driver=groups.__name__, extra=extra)
+        return Case(name, args, part, driver=groups.__name__, extra={"order": order})
 
+    rare = "frozen or shared"
     return [
-        case("encoder", "a model with the names of a ViT"),
-        case("nested", "a ViT inside another model", "nested parts"),
-        case("other_names", "a model with other names", "other names"),
-        case("frozen", "a ViT with a frozen patch embedding", "frozen or shared"),
-        case("shared", "a ViT with a matrix that two parts share", "frozen or shared"),
-        case("encoder", "the order of the groups", "order", order=True),
+        case("a model with the names of a ViT"),
+        case("a ViT inside another model", "nested parts", kind="nested"),
+        case("a model with other names", "other names", kind="other names"),
+        case("a ViT with a frozen patch embedding", rare, frozen=("patch_embed",)),
+        case("a ViT with a matrix that two parts share", rare, kind="shared"),
+        case("the order of the groups", "order", order=True),
     ]
 
 

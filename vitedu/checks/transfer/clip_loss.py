@@ -20,36 +20,27 @@ def _repeat_first_row(x: torch.Tensor) -> torch.Tensor:
 
 VALUES = dict.fromkeys(("image_features", "text_features"), _scale_rows)
 TWINS = dict.fromkeys(VALUES, _repeat_first_row)
-UNIT = dict.fromkeys(VALUES, F.normalize)
+# what both losses of pairs share
+PAIRS = (
+    also("other sizes", "features of length 1", values=dict.fromkeys(VALUES, F.normalize)),
+    also("other sizes", "as many pairs as features", B="D"),
+    also("other sizes", "two equal images, two equal texts", values=TWINS),
+    *USUAL,
+)
+SIZES = {"B": (4, 7), "D": (3, 6)}
+COMMON: dict = {"values": VALUES, "name": "{B:pair} of {D} features", "rtol": 2e-4, "atol": 2e-5}
 
 CHECKER = Checker(
     cases=shaped(
         FEATURES + "t / 10",
         also("values", ""),
         also("temperatures", "a small temperature", shapes=FEATURES + "0.05"),
-        also(
-            "large logits",
-            "a temperature that makes logits of 10,000",
-            shapes=FEATURES + "1e-4",
-            rtol=1e-3,
-            atol=2e-2,
-        ),
+        also("large logits", "logits of 10,000", shapes=FEATURES + "1e-4", rtol=1e-3, atol=2e-2),
         also("temperatures", "a large temperature", shapes=FEATURES + "10.0"),
-        also(
-            "temperatures",
-            "temperature 1, by keyword",
-            shapes=FEATURES + "1.0",
-            keywords=("temperature",),
-        ),
-        also("other sizes", "features of length 1", values=UNIT),
-        also("other sizes", "as many pairs as features", B="D"),
+        also("temperatures", "1, by keyword", shapes=FEATURES + "1.0", keywords=("temperature",)),
         also("other sizes", "many pairs of many features", B="2*t + 5", D="100 + t"),
-        also("other sizes", "two equal images, two equal texts", values=TWINS),
-        *USUAL,
-        ranges={"B": (4, 7), "D": (3, 6), "t": (2, 6)},
-        values=VALUES,
-        name="{B:pair} of {D} features",
-        rtol=2e-4,
-        atol=2e-5,
+        *PAIRS,
+        ranges=SIZES | {"t": (2, 6)},
+        **COMMON,
     ),
 )

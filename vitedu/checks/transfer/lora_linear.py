@@ -53,7 +53,4 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    weights={"merged": 3},
-    given=("__init__",),
-)
+CHECKER = Checker(weights={"merged": 3}, given=("__init__",))

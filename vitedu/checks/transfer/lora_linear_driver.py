@@ -6,7 +6,7 @@ from torch import nn
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.drivers import call_answer, construct, driver
 from vitedu.checks.observing.observation import Observation, store_output
-from vitedu.checks.patches.linear_from_conv_driver import ADDRESS, STORAGE, memory, read_linear
+from vitedu.checks.patches.linear_from_conv_driver import STORAGE, store_linear
 
 
 @driver
@@ -23,22 +23,14 @@ def merging(answer, case: Case, seen: Observation) -> None:
     before = {name: value.clone() for name, value in nn.Module.state_dict(layer).items()}
     parameters = [*nn.Module.parameters(layer)]  # a layer that gives its own away takes others
     result = call_answer(layer.merged, case, {})
-    values = read_linear(result, seen)
-    if not values:
+    parameters += nn.Module.parameters(layer)
+    if not store_linear(result, seen, "linear", [*map(STORAGE, parameters)]):
         return
-    bias = "with a bias" if "bias" in values else "without a bias"
-    seen.facts["a bias if and only if linear has one"] = bias
-    for name, value in values.items():
-        store_output(seen, name, value)
     after = nn.Module.state_dict(layer)
     stays = all(torch.equal(x, before[name]) for name, x in after.items() if name in before)
     words = "as before" if stays else "changed by merged()"
     words = words if after.keys() == before.keys() else "other parts than before"
     seen.facts["the layer itself as it was"] = words
-    parameters += nn.Module.parameters(layer)
-    sources = {ADDRESS(STORAGE(value)) for value in parameters}
-    own = sources.isdisjoint(map(ADDRESS, memory(result)))  # whatever it lists
-    seen.facts["a copy of its own"] = "its own" if own else "memory shared with the layer"
     with torch.no_grad():  # as training does
         for name, value in nn.Module.named_parameters(layer):
             value.mul_({"down.weight": 0.5, "up.weight": -1.5}.get(name, 1.0))

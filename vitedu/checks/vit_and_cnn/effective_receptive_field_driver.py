@@ -25,6 +25,3 @@ class FeatureMap(ModuleRecipe):
         state = {"0.weight": self.first.clone(), "2.weight": self.second.clone()}
         layers.load_state_dict(state)
         return layers
-
-    def __str__(self) -> str:
-        return "a feature map"
