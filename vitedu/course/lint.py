@@ -7,7 +7,6 @@ which ruff checks.
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -17,10 +16,9 @@ from nbformat import NotebookNode
 
 from vitedu.course import colab, core
 from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read, shelf_path
-from vitedu.course.parsing import parse, without_docstrings
-from vitedu.course.references import defined_names, reference_source
+from vitedu.course.parsing import parse
 from vitedu.course.stub_text import check_lines, stub_text
-from vitedu.exercises import STEMS, Exercise, in_file
+from vitedu.exercises import BY_ID, STEMS, Exercise, in_file
 
 ABSOLUTE = re.compile(
     r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
@@ -81,15 +79,14 @@ def _place(notebook: NotebookNode, index: int) -> str:
 
 def _lint_format(notebook: NotebookNode) -> Iterator[str]:
     """Rule: valid nbformat, with unique cell ids."""
-    ids = Counter(cell.get("id") for cell in notebook.cells)
-    faults = {name: count for name, count in ids.items() if count > 1 or name is None}
-    for name, count in faults.items():
-        yield f"cell {name!r}: {count} cells have this id; give each its own, as Jupyter does."
-    if not faults:
-        try:
-            nbformat.validate(notebook)
-        except nbformat.ValidationError as error:
-            yield f"file: not valid nbformat ({error.message}); save it in Jupyter again."
+    ids = [cell.get("id") for cell in notebook.cells]
+    for name in {name for name in ids if name is None or ids.count(name) > 1}:
+        yield f"cell {name!r}: {ids.count(name)} cells have this id; give each its own."
+        return
+    try:
+        nbformat.validate(notebook)
+    except nbformat.ValidationError as error:
+        yield f"file: not valid nbformat ({error.message}); save it in Jupyter again."
 
 
 def _lint_outputs(notebook: NotebookNode) -> Iterator[str]:
@@ -155,90 +152,49 @@ def _find_anchors(notebook: NotebookNode) -> set[str]:
 # --- the exercises ------------------------------------------------------------------------------
 
 
-def _lint_exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
-    """Rule: every exercise of this notebook has one stub and a reference, in order."""
+def _lint_exercises(notebook: NotebookNode, stem: str) -> Iterator[str]:
+    """Rule: every exercise of this notebook has one stub, in order, with its check below."""
     places = list(exercise_cells(notebook))
-    counts = Counter(exercise_id for _, exercise_id in places)
-    own = [exercise.id for exercise in in_file(name)]
+    found, own = [name for _, name in places], [exercise.id for exercise in in_file(stem)]
     if not own:
         yield "file: the syllabus has no exercises in a notebook of this name; rename it."
-    for index, exercise_id in places:
-        if exercise_id not in own:
+    for name, expected in zip_longest(found, own, fillvalue="nothing"):
+        if name != expected:
             yield (
-                f"{_place(notebook, index)}: is the stub of {exercise_id!r}, which the syllabus "
-                "does not have here; correct the metadata or add it to vitedu/exercises.toml."
+                f"file: has the stub of {name} where vitedu/exercises.toml has {expected}; mark "
+                'one cell for each exercise, in order, with {"vitedu": {"exercise": its id}}.'
             )
-    order = [exercise_id for _, exercise_id in places if exercise_id in own]
-    if order != own and sorted(order) == sorted(own):
-        yield (
-            "file: the stubs stand in another order than in vitedu/exercises.toml; reorder one of "
-            "them."
-        )
-    for exercise in in_file(name):
-        about = f"exercise {exercise.id}"
-        if counts[exercise.id] != 1:
-            yield (
-                f"{about}: has {counts[exercise.id]} stubs; mark exactly one cell with the "
-                "metadata "
-                f'{{"vitedu": {{"exercise": "{exercise.id}"}}}}.'
-            )
-        try:
-            reference_source(exercise)
-        except ValueError as error:
-            yield f"{about}: {error}"
-            continue
-        for index in (index for index, exercise_id in places if exercise_id == exercise.id):
-            where = _place(notebook, index)
-            yield from (f"{where}: {text}" for text in _lint_stub(notebook.cells[index], exercise))
-            yield from (f"{where}: {text}" for text in _lint_check_cell(notebook, index, exercise))
+            break
+    for index, name in places:
+        if name in own:
+            try:
+                problems = [*_lint_stub(notebook, index, BY_ID[name])]
+            except ValueError as error:  # there is no reference
+                problems = [str(error)]
+            yield from (f"{_place(notebook, index)}: {problem}" for problem in problems)
 
 
-def _lint_stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
-    """Rule: a stub cell holds an unsolved stub and nothing else, and agrees with its reference."""
+def _lint_stub(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:
+    """Rule: a cell holds the stub of its reference and nothing else, the next one its check."""
+    source = notebook.cells[index].source
+    if not re.search(rf"# TODO {re.escape(exercise.number)}\b", source):
+        yield f"the stub has no comment '# TODO {exercise.number}: ...'; say what to do."
     try:
-        body = parse(cell.source).body
+        own = ast.unparse(parse(source)).splitlines()
     except SyntaxError as error:
         yield f"the stub is no valid Python ({error.msg}, line {error.lineno}); correct it."
         return
-    if len(body) != 1 or exercise.id not in defined_names(body[0]):
-        yield f"a stub cell holds the stub of {exercise.id} and nothing else; move the rest out."
-        return
-    if not re.search(rf"# TODO {re.escape(exercise.number)}\b", cell.source):
-        yield f"the stub has no comment '# TODO {exercise.number}: ...'; say what to do."
-    if exercise.kind == "value":
-        if ast.unparse(body[0]) != f"{exercise.id} = None":
-            yield f"the stub gives the answer; write {exercise.id} = None."
-        return
-    open_parts = body
-    if isinstance(body[0], ast.ClassDef):
-        given = {ast.dump(node) for node in parse(reference_source(exercise)).body[0].body}
-        methods = [node for node in body[0].body if isinstance(node, ast.FunctionDef)]
-        open_parts = [method for method in methods if ast.dump(method) not in given]
-    if not open_parts:
-        yield f"class {exercise.id} is solved; let a method raise NotImplementedError."
-    words = f"{exercise.number} {exercise.id}"
-    for part in open_parts:
-        if not re.search(rf"raise NotImplementedError\(.{words}.*\)$", ast.unparse(part)):
-            name = defined_names(part)[0]
-            yield f'{name} must end in raise NotImplementedError("{words}").'
-    # as the reference would have it, from its docstrings to the parts that are given
-    wanted = stub_text(exercise, without_docstrings(cell.source))
-    both = (ast.unparse(parse(text)).splitlines() for text in (cell.source, wanted))
-    for own, expected in zip_longest(*both, fillvalue=""):
-        if own != expected:
+    wanted = ast.unparse(parse(stub_text(exercise, ""))).splitlines()
+    for line, expected in zip_longest(own, wanted, fillvalue=""):
+        if line != expected:
             yield (
-                f"the stub of {exercise.id} has {own.strip()!r}, its reference "
-                f"{expected.strip()!r}; copy it from there (`vitedu lint --fix` does signatures)."
+                f"the stub of {exercise.id} has {line.strip()!r}, its reference gives "
+                f"{expected.strip()!r}; copy it, or leave the TODO lines to `vitedu lint --fix`."
             )
-            return
-
-
-def _lint_check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:
-    """Rule: the next cell begins with the two lines of a check cell."""
+            break
     expected = check_lines(exercise)
     following = notebook.cells[index + 1 : index + 2]
-    lines = [line for cell in following for line in cell.source.splitlines()[:2]]
-    if tuple(lines) != expected:
+    if tuple(line for cell in following for line in cell.source.splitlines()[:2]) != expected:
         yield f"the next cell must begin with the lines '{expected[0]}' and '{expected[1]}'."
 
 
