@@ -1,13 +1,12 @@
 """A small notebook without a fault, built from the references, for the tests of lint and solve."""
 
 import ast
-from copy import deepcopy
+from pathlib import Path
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from vitedu.course import colab
-from vitedu.course.notebooks import NBVAL_TAG
+from vitedu.course.notebooks import NBVAL_TAG, read, shelf_path
 from vitedu.course.references import reference_source
 from vitedu.exercises import MINUTES, Exercise, describe_minutes, in_file
 
@@ -20,11 +19,10 @@ from vitedu import check"""
 def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.NotebookNode:
     """Build a file of the course, named by its stem, with nothing in it but its exercises."""
     title = f"# {name}\n\n{describe_minutes(name)}" if name in MINUTES else f"# {name}"
-    about, install = colab.cell_sources(name).values()
+    course = read(NOTEBOOKS / shelf_path(f"{name}.ipynb"))
     cells = [
         new_markdown_cell(title, id="title"),
-        new_markdown_cell(about, id="colab"),
-        new_code_cell(install, id="install", metadata=deepcopy(colab.FOLDED)),
+        *course.cells[1:3],  # for Colab
         new_code_cell(imports, id="imports"),
     ]
     for exercise in in_file(name):
@@ -38,11 +36,10 @@ def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.Notebook
     compared.metadata["tags"] = [NBVAL_TAG]
     compared.execution_count = 1
     cells.append(compared)
-    return new_notebook(
-        cells=cells, metadata={"colab": deepcopy(colab.METADATA), "kernelspec": KERNEL}
-    )
+    return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
 
 
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
