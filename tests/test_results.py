@@ -21,8 +21,8 @@ def report(exercise="patchify", status="passed", points=6, **more):
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
-    monkeypatch.setattr(results, "_messages", set())
-    monkeypatch.setattr(results, "_pending", {})
+    results._print_once.cache_clear()
+    monkeypatch.setattr(results, "_unwritten", {})
 
 
 def test_load_is_empty_before_anything_happened(store):

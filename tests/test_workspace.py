@@ -132,7 +132,9 @@ def test_a_new_version_is_laid_beside_work_and_over_what_nobody_touched(
 
 def test_a_cell_that_is_gone_or_moved_is_one_line(shipped, tmp_path, capsys):
     """In the student's notebook; and of an exercise that the course no longer has."""
-    results._update(lambda entries: entries.update(old_one={"source": {"statements": {}}}))
+    results.update(
+        "exercises", lambda entries: entries.update(old_one={"source": {"statements": {}}})
+    )
     start(mine := tmp_path / "mine")
     assert "old_one is no exercise any more" in capsys.readouterr().out
     path = mine / "02_attention.ipynb"
