@@ -58,7 +58,8 @@ def test_what_a_run_left_is_cleared(tmp_path):
     notebook["metadata"]["kernelspec"]["display_name"] = "Python 3 (ipykernel)"
     notebook["metadata"]["widgets"] = {}
     path.write_text(json.dumps(notebook), encoding="utf-8")
-    assert len(lint(path)) >= len(ran) > 25
+    words = f"{len(ran)} cells hold an output or a count"
+    assert any(words in problem for problem in lint(path)) and len(ran) > 25
     assert fix_notebook(path) == [f"cleared {len(ran)} cells"]
     assert path.read_bytes() == before
 

@@ -16,7 +16,6 @@ from vitedu.exercises import BY_ID, MINUTES, describe_minutes
 
 FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
 FIGURE = re.compile(r"\b(?:plots\.\w+|explore_\w+|show_\w+|draw_\w+|postcard)\(")
-MORE = re.compile(r"(?m)^# More\b")
 PREDICTION = re.compile(r"(?m)^my_\w+ = None\b")
 WARM_UP = re.compile(r"(?m)^(?!my_)\w+ = None\b")
 DECISION = re.compile(r"\*\*Decide")
@@ -81,11 +80,9 @@ def measure(notebook: NotebookNode) -> Core:
 
 
 def find_problems(notebook: NotebookNode, name: str) -> Iterator[str]:
-    """Rule: a core fits its budget, and what is optional has a file of its own."""
+    """Rule: a core fits its budget."""
     if name not in MINUTES:
         return
-    if any(MORE.search(cell.source) for cell in notebook.cells if cell.cell_type == "markdown"):
-        yield f"core: has a heading '# More'; move what stands below to more/{name}_more.ipynb."
     core, stated = measure(notebook), MINUTES[name]
     most = MOST_MINUTES[name > "05"]
     for what, limit in {**MOST, "minutes": min(stated, most)}.items():

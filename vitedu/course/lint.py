@@ -6,6 +6,7 @@ which ruff checks.
 """
 
 import ast
+import copy
 import re
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -15,10 +16,10 @@ import nbformat
 from nbformat import NotebookNode
 
 from vitedu.course import colab, core
-from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read, shelf_path
+from vitedu.course.notebooks import NBVAL_TAG, clear_outputs, exercise_cells, read
 from vitedu.course.parsing import parse
 from vitedu.course.stub_text import check_lines, stub_text
-from vitedu.exercises import BY_ID, STEMS, Exercise, in_file
+from vitedu.exercises import BY_ID, Exercise, in_file
 
 ABSOLUTE = re.compile(
     r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
@@ -61,15 +62,6 @@ def lint(path: Path) -> list[str]:
     return [f"{path.name}, {problem}" for problem in problems]
 
 
-def missing_notebooks(folder: Path) -> list[str]:
-    """List the notebooks of the syllabus that a folder does not have."""
-    return [
-        f"{file} is missing from {folder}; the syllabus has exercises in it."
-        for file in (shelf_path(f"{stem}.ipynb") for stem in STEMS)
-        if not (Path(folder) / file).is_file()
-    ]
-
-
 def _place(notebook: NotebookNode, index: int) -> str:
     return f"cell {notebook.cells[index].get('id', index)!r}"
 
@@ -91,27 +83,15 @@ def _lint_format(notebook: NotebookNode) -> Iterator[str]:
 
 def _lint_outputs(notebook: NotebookNode) -> Iterator[str]:
     """Rule: outputs are stored only where nbval compares them, and are text only."""
+    if count := clear_outputs(copy.deepcopy(notebook.cells)):
+        yield (
+            f"file: {count} cells hold an output or a count that nothing compares; `vitedu lint "
+            f"--fix` clears them. Or tag a cell {NBVAL_TAG}."
+        )
     for index, cell in enumerate(notebook.cells):
-        where = _place(notebook, index)
-        if cell.get("attachments"):
-            yield f"{where}: holds an attached picture; let a cell draw it."
-        if cell.cell_type != "code":
-            continue
-        kinds = {kind for output in cell.outputs for kind in output.get("data", ())}
-        was_run = cell.outputs, cell.execution_count is not None
-        if not is_compared(cell):
-            if any(was_run):
-                yield (
-                    f"{where}: holds an output or a count that nothing compares; "
-                    f"`vitedu lint --fix` clears it. Or tag the cell {NBVAL_TAG}."
-                )
-        elif not all(was_run):
-            yield (
-                f"{where}: is tagged {NBVAL_TAG} but lacks its output or its execution count, "
-                "without which nbval refuses it; run the cell and save, or drop the tag."
-            )
-        elif kinds - {"text/plain"} or any(out.output_type == "error" for out in cell.outputs):
-            yield f"{where}: holds a stored error or picture; let the cell print text."
+        kinds = {kind for out in cell.get("outputs", ()) for kind in out.get("data", ())}
+        if cell.get("attachments") or kinds - {"text/plain"}:
+            yield f"{_place(notebook, index)}: holds a stored picture; let a cell draw it."
 
 
 def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
