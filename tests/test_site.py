@@ -160,12 +160,6 @@ def test_notebook_closes_with_questions_and_folded_answers(name):
 # --- pages after they were built ------------------------------------------------------------------
 
 
-def test_pictures_of_pages_have_words(tmp_path):
-    """One without is named."""
-    (tmp_path / "a.html").write_text('<p id="x"><img src="a.png" alt="a"></p><img src="b.png">')
-    assert site.find_wordless(tmp_path) == ['a.html: a picture has no words: <img src="b.png">']
-
-
 @pytest.mark.parametrize("name", ["a.html", "_sources/a.ipynb", "searchindex.js"])
 def test_line_of_a_reference_is_found_in_every_file(tmp_path, name):
     """Coloured code, other spaces and other files hide nothing; what students have is no secret."""

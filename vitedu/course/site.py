@@ -147,7 +147,6 @@ def write_site(
         app.build()
     log = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
     faults = [line.replace(f"{source}{os.sep}", "") for line in log.splitlines()]
-    faults += find_wordless(out)
     return faults if instructor else faults + find_leaks(out, students.values())
 
 
@@ -326,16 +325,6 @@ def write_exercises(name: str, headings: Mapping[str, str]) -> str:
 
 
 # --- pages after they were built ------------------------------------------------------------------
-
-
-def find_wordless(folder: Path) -> list[str]:
-    """List the pictures in a folder of pages that have no words. Sphinx itself checks the links."""
-    faults = []
-    for path in sorted(Path(folder).glob("*.html")):
-        for picture in re.findall(r"<img\b[^>]*>", path.read_text(encoding="utf-8")):
-            if not re.search(r'\balt="[^"]', picture):
-                faults.append(f"{path.name}: a picture has no words: {picture[:80]}")
-    return faults
 
 
 def find_leaks(folder: Path, students: Iterable[NotebookNode]) -> list[str]:
