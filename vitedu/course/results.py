@@ -287,7 +287,8 @@ def table_html(notebook: str | None = None) -> str:
     for name, earned, possible, words, rows in _groups(notebook):
         lines.append(
             f'<tr><th colspan="3" style="text-align:left">{html.escape(name)}</th>'
-            f'<th colspan="4" style="text-align:left">{_html_bar(earned, possible)} {words}</th>'
+            '<th colspan="4" style="text-align:left"><progress aria-hidden="true" '
+            f'style="width:6em" value="{earned:g}" max="{possible}"></progress> {words}</th>'
             "</tr>"
         )
         for row in rows:
@@ -372,12 +373,3 @@ def _bar(earned: float, possible: int) -> str:
     """Draw a bar that is full only when everything is earned."""
     filled = int(20 * earned / possible + 1e-9) if possible else 0
     return "#" * filled + "-" * (20 - filled)
-
-
-def _html_bar(earned: float, possible: int) -> str:
-    share = 100 * earned / possible if possible else 0
-    return (
-        '<span aria-hidden="true" style="display:inline-block;width:5em;height:.7em;'
-        'border:1px solid currentColor;vertical-align:middle"><span style="display:block;'
-        f'height:100%;width:{share:.0f}%;background:currentColor;opacity:.6"></span></span>'
-    )
