@@ -78,7 +78,7 @@ solve: $(VENV)/.lab ## write the solved notebooks to build/solved
 bundle: $(VENV)/.lab ## the package and all wheels that it needs in build/bundle, for machines without a network
 	$(PY) -m vitedu bundle
 
-lint: $(TEST_VENV)/.test ## check style, types, the shape of the notebooks; print what each core takes
+lint: $(TEST_VENV)/.test ## check style, types and the shape of the notebooks
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(TEST_PY) -m mypy

@@ -8,7 +8,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from vitedu.course.notebooks import NBVAL_TAG, read, shelf_path
 from vitedu.course.references import reference_source
-from vitedu.exercises import MINUTES, Exercise, describe_minutes, in_file
+from vitedu.exercises import Exercise, in_file
 
 IMPORTS = """import torch
 from torch import nn
@@ -18,10 +18,9 @@ from vitedu import check"""
 
 def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.NotebookNode:
     """Build a file of the course, named by its stem, with nothing in it but its exercises."""
-    title = f"# {name}\n\n{describe_minutes(name)}" if name in MINUTES else f"# {name}"
     course = read(NOTEBOOKS / shelf_path(f"{name}.ipynb"))
     cells = [
-        new_markdown_cell(title, id="title"),
+        new_markdown_cell(f"# {name}", id="title"),
         *course.cells[1:3],  # for Colab
         new_code_cell(imports, id="imports"),
     ]

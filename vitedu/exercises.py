@@ -29,7 +29,7 @@ REQUIRED = {"id": str, "number": str, "title": str, "points": int, "minutes": in
 OPTIONAL = {"kind": str, "measured": str, "core": bool, "part": str, "whole": bool}
 MORE = "more"  # the second shelf: its folder, and the last word of its files
 # what an ordinary student needs for the core of a notebook: of 01 to 04 by readers with a clock;
-# of the others by lint's rule
+# of the others by the rule of tests/test_core.py
 MINUTES = {
     "01_patches": 115,
     "02_attention": 115,

@@ -2,7 +2,7 @@
 
 Role: reads one notebook as data and lists its problems: the place, and what to do. Nothing is run
 and no reference is imported. Not here: checkers (``commands.inspection``); names and imports,
-which ruff checks.
+which ruff checks; budgets of time and length (``tests/test_core.py``).
 """
 
 import ast
@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course import colab, core
+from vitedu.course import colab
 from vitedu.course.notebooks import NBVAL_TAG, clear_outputs, exercise_cells, read
 from vitedu.course.parsing import parse
 from vitedu.course.stub_text import check_lines, stub_text
@@ -27,11 +27,7 @@ ABSOLUTE = re.compile(
 )
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 HEADING = re.compile(r"(?m)^#+ +(.+?) *$")
-MEASURED = re.compile(r"""\bmeasured\([^,()]*(,\s*(\w+=)?["'][^()]*)?\)""")  # without live images
-BOLD = re.compile(r"\*\*(.+?)\*\*")
-SHOWS = re.compile(r"\b(?:print|compare|measured|show_\w+|explore_\w+|plots\.\w+)\(")
 ARXIV = re.compile(r"\d{4}\.\d{4,5}")
-MOST_LINES = 25  # of a given code cell that is open
 
 
 def lint(path: Path) -> list[str]:
@@ -53,11 +49,7 @@ def lint(path: Path) -> list[str]:
         *_lint_exercises(notebook, path.stem),
         *_lint_outputs(notebook),
         *_lint_text(notebook, path),
-        *_lint_data(notebook),
-        *_lint_numbers(notebook),
-        *_lint_length(notebook),
         *colab.find_problems(notebook, path.stem),
-        *core.find_problems(notebook, path.stem),
     ]
     return [f"{path.name}, {problem}" for problem in problems]
 
@@ -176,47 +168,3 @@ def _lint_stub(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterat
     following = notebook.cells[index + 1 : index + 2]
     if tuple(line for cell in following for line in cell.source.splitlines()[:2]) != expected:
         yield f"the next cell must begin with the lines '{expected[0]}' and '{expected[1]}'."
-
-
-def _lint_length(notebook: NotebookNode) -> Iterator[str]:
-    """Rule: a long code cell that is given is folded."""
-    for index in core.open_cells(notebook):
-        count = sum(bool(line.strip()) for line in notebook.cells[index].source.splitlines())
-        if count > MOST_LINES:
-            yield (
-                f"{_place(notebook, index)}: has {count} lines of given code, at most {MOST_LINES} "
-                "stay open; tag it hide-input, shorten it or divide it."
-            )
-
-
-# --- the data -----------------------------------------------------------------------------------
-
-
-def _lint_data(notebook: NotebookNode) -> Iterator[str]:
-    """Rule: shipped measurements are asked for beside live images, or their cell names their data.
-
-    That such images are of the right data is checked at run time.
-    """
-    for index, cell in enumerate(notebook.cells):
-        is_alone = cell.cell_type == "code" and MEASURED.search(cell.source)
-        if is_alone and ".data" not in cell.source:
-            yield (
-                f"{_place(notebook, index)}: shows measurements without their data; give the live "
-                "images as second argument of measured, or print the field data of one."
-            )
-
-
-def _lint_numbers(notebook: NotebookNode) -> Iterator[str]:
-    """Rule: a number in bold has its source beside it: a cell that shows it, or a link."""
-    start = 0  # of the section
-    for index, cell in enumerate(notebook.cells):
-        start = index if re.match("## ", cell.source) else start
-        beside = notebook.cells[max(start, index - 3) : index + 2]
-        if cell.cell_type != "markdown" or LINK.search(cell.source):
-            continue
-        if not any(each.cell_type == "code" and SHOWS.search(each.source) for each in beside):
-            for words in filter(re.compile(r"\b\d").search, BOLD.findall(cell.source)):
-                yield (
-                    f"{_place(notebook, index)}: has {words!r} in bold, and no cell beside it "
-                    "shows the number; link its row or its paper, or take the bold away."
-                )
