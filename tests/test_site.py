@@ -27,10 +27,6 @@ TITLE = "# 01 · First\n\nSee [the cut](#1-·-Cut) and [the next](02_attention.i
 LINK = "See [half](more/01_patches_more.ipynb#Second-half) and [it](01_patches.ipynb#1-·-Cut)."
 QUESTION = "### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"
 HEADING = "### Exercise 1.1 · `patchify` (25 minutes, difficulty ●●●)"
-WEEK = """# Week
-
-[01](../notebooks/01_patches.ipynb), [more](../notebooks/more/01_patches_more.ipynb),
-[that](GRADING.md) and [this](../README.md)."""
 FIRST = [
     v4.new_markdown_cell(TITLE),
     v4.new_markdown_cell("## 1 · Cut\n\nThe loss is $\\frac{1}{n}$:\n\n$$x^2$$"),
@@ -76,8 +72,6 @@ def course(tmp_path):
             ran.cells[4].outputs = [wordless, picture()]
             ran.cells[5].outputs = [still, v4.new_output("display_data", words)]
         nbformat.write(ran, runs / f"{name.removeprefix('more/')}.ipynb")
-    (tmp_path / ".github").mkdir()
-    (tmp_path / ".github" / "FIRST_WEEK.md").write_text(WEEK)
     return folder, runs
 
 
@@ -206,8 +200,6 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
         r'href="01_patches.html#exercise-1-1-patchify-[^"]*".*?</a> \(25 min\),', front
     )
     assert "1.2 a layer that makes tokens (15 min)" in front  # has no heading to lead to
-    week = pages["FIRST_WEEK"]
-    assert 'href="01_patches_more.html"' in week and "that and this." in week
     more = pages["01_patches_more"]
     assert 'href="01_patches.html#cut"' in more and 'href="words.html"' in more
     assert 'href="01_patches_more.html#second-half"' in pages["02_attention"]
@@ -238,7 +230,7 @@ IN_CHROMIUM = [
     pytest.mark.skipif(not CHROMIUM, reason="needs Chromium; `make browser` runs it"),
 ]
 PICTURES = NOTEBOOKS.parent / "build" / "browser"
-PAGES = ("index", *FILES, *(f"{name}_questions" for name in CORES), "FIRST_WEEK", "search")
+PAGES = ("index", *FILES, *(f"{name}_questions" for name in CORES), "search")
 # a voice of the reader's own computer: it notes what it is to say, and ends when the test says so
 SILENT = "delete window.speechSynthesis; delete Window.prototype.speechSynthesis"
 VOICE = """

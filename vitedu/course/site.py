@@ -47,11 +47,8 @@ SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
 # a link to another shelf or folder, where the pages stand in one; a link to a heading
 SHELF = re.compile(r"\]\((?:\.\./)?(?:notebooks/)?(?:more/)?(?=\w+\.(?:ipynb|md))")
 ANCHOR = re.compile(r"\]\((\w+\.ipynb|)#([^)]+)\)")
-# beside the notebooks: what they mean by their words, and a page for teachers
-WORDS, FIRST_WEEK = "words.md", "../.github/FIRST_WEEK.md"
+WORDS = "words.md"  # beside the notebooks: what they mean by their words
 GITHUB = f"https://github.com/{REPOSITORY}"
-TEACH = " Teachers find [a plan for the first week]({})."
-ELSEWHERE = re.compile(r"\[([^]]+)\]\((?!https?:|#|[^)]*\.ipynb)[^)]+\)")  # a link to no page
 MIN_LETTERS = 20  # letters without spaces; a shorter line of a reference gives nothing away
 
 SETTINGS: dict[str, Any] = {
@@ -282,12 +279,9 @@ def source_files(
                 thread += f"**[{titles[name]}]({name}.ipynb)**: {THREAD[cell.id]}\n\n"
                 thread += f"![{alt_text(output)}]({cell.id}.png)\n\n"
         lists.append(f"**[{titles[name]}]({name}.ipynb)**\n\n{write_exercises(name, headings)}")
-    week = folder / FIRST_WEEK
-    for path in (folder / WORDS, week):
-        if path.exists():
-            others.append(path.stem)
-            text = ELSEWHERE.sub(r"\1", path.read_text(encoding="utf-8"))
-            files[path.name] = SHELF.sub("](", text)
+    if (folder / WORDS).exists():
+        others.append("words")
+        files[WORDS] = SHELF.sub("](", (folder / WORDS).read_text(encoding="utf-8"))
     if picture:
         files["picture.png"] = picture.png(2 * DPI)
     first = next(iter(pages))
@@ -297,7 +291,6 @@ def source_files(
         title=titles[first],
         name=first,
         course="the course" if REPOSITORY == PLACEHOLDER else f"[the course]({GITHUB})",
-        teach=TEACH.format(week.name) if week.name in files else "",
         thread=f"## One model, ever more of it yours\n\n{thread}" if thread else "",
         notebooks="\n".join(lists),
         note=write_note(pages[first], instructor),
