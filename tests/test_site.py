@@ -78,8 +78,8 @@ def course(tmp_path):
 def made(course, *instructor):
     """Give the pages of the first notebook, before Sphinx."""
     folder, runs = course
-    path = folder / "01_patches.ipynb"
-    return site.merge_outputs(read(path), site.run_solved(path, runs), *instructor)
+    student = read(folder / "01_patches.ipynb")
+    return site.merge_outputs(student, nbformat.read(runs / "01_patches.ipynb", 4), *instructor)
 
 
 # --- pages before they are built ------------------------------------------------------------------
@@ -116,27 +116,27 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
 
     monkeypatch.setattr(tour, "execute", execute)
     monkeypatch.delenv("VITEDU_PROFILE", raising=False)
-    site.run_solved(path, runs)
-    assert not ran
+    assert tour.tour(path, runs, again=False) and not ran
     monkeypatch.setenv("VITEDU_PROFILE", "laptop")
     for _ in range(2):
-        assert site.run_solved(path, runs).metadata["vitedu_profile"] == "laptop"
-    assert len(ran) == 1
+        tour.tour(path, runs, again=False)
+        stored = nbformat.read(runs / path.name, 4)
+        assert stored.metadata["vitedu_profile"] == "laptop" and len(ran) == 1
     path.write_text(path.read_text().replace("See [half", "Look at [half"))
-    site.run_solved(path, runs)
+    tour.tour(path, runs, again=False)
     assert ran == [runs / "results"] * 2
-    tour.tour(path, runs)  # runs it in any case, and what it leaves is taken
-    site.run_solved(path, runs)
+    tour.tour(path, runs)  # in any case
     assert ran == [runs / "results"] * 3
 
 
-def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):
-    """The error names the notebook and why it stopped."""
-    folder, _ = course
+def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path, capsys):
+    """The line of the tour names the notebook and why it stopped."""
+    pytest.importorskip("sphinx")
     failed = tour.Run(v4.new_notebook(), 1.0, "no memory", {})
     monkeypatch.setattr(tour, "execute", lambda *words, **options: failed)
-    with pytest.raises(ValueError, match="01_patches.ipynb, solved, stopped early: no memory"):
-        site.run_solved(folder / "01_patches.ipynb", tmp_path / "none")
+    with pytest.raises(ValueError, match="a solved notebook fails, so there are no pages"):
+        site.write_site(course[0], tmp_path / "out", runs=tmp_path / "none")
+    assert "FAILED: no memory" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", CORES)

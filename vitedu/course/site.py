@@ -21,9 +21,9 @@ import nbformat
 from nbformat import NotebookNode, v4
 
 from vitedu.course.colab import PLACEHOLDER, REPOSITORY
-from vitedu.course.notebooks import find_notebooks, read, solve_notebook
+from vitedu.course.notebooks import find_notebooks, read
 from vitedu.course.references import reference_source, solution_source
-from vitedu.course.tour import profile_name, tour_notebook
+from vitedu.course.tour import tour
 from vitedu.exercises import EXERCISES, in_file
 from vitedu.plots.explorer import WIDGET
 from vitedu.plots.style import DPI, CourseFigure
@@ -107,8 +107,7 @@ def write_site(
     Args:
         path: a notebook of the course, or a folder of them, as students get them.
         out: new, empty, or pages of an earlier build, which go.
-        runs: keeps the solved notebooks with their outputs, and in ``results`` what their checks
-            said. A notebook that has the same cells and the same profile is not run again.
+        runs: keeps the solved notebooks with their outputs, as ``tour`` left them.
         instructor: add the solution below every answer cell, folded.
         draw: gives the picture of the front page.
 
@@ -116,8 +115,8 @@ def write_site(
         What is wrong with the pages; an empty list if nothing is.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solve_notebook``; a notebook
-            fails; ``out`` holds other things; or Sphinx is not installed.
+        FileNotFoundError, ValueError: as ``tour``; a notebook fails; ``out`` holds other things; or
+            Sphinx is not installed.
     """
     # on the pages, what is more stands below its core
     paths, out = sorted(find_notebooks(path), key=lambda each: each.stem), Path(out)
@@ -128,9 +127,11 @@ def write_site(
     if out.exists() and any(out.iterdir()) and not (out / "objects.inv").exists():
         raise ValueError(f"{out} holds other things than pages; name a new folder.")
     students = {each.stem: read(each) for each in paths}
+    if not tour(path, runs, again=False):
+        raise ValueError("a solved notebook fails, so there are no pages; see above.")
     pages = {
-        each.stem: merge_outputs(students[each.stem], run_solved(each, Path(runs)), instructor)
-        for each in paths
+        name: merge_outputs(student, nbformat.read(runs / f"{name}.ipynb", 4), instructor)
+        for name, student in students.items()
     }
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
@@ -164,26 +165,6 @@ def setup(app) -> dict[str, bool]:
 
 
 # --- pages before they are built ------------------------------------------------------------------
-
-
-def run_solved(path: Path, runs: Path) -> NotebookNode:
-    """Give the solved variant of a notebook with outputs, from the folder ``runs`` if it is there.
-
-    Raises:
-        ValueError: it does not run to its end.
-    """
-    run_path = runs / path.name
-    if run_path.exists():
-        stored, solved = nbformat.read(run_path, as_version=4), solve_notebook(read(path))
-        sources = [[cell.source for cell in notebook.cells] for notebook in (solved, stored)]
-        if sources[0] == sources[1] and stored.metadata.get("vitedu_profile") == profile_name():
-            print(f"{path.stem}: its run lies in {run_path}")
-            return stored
-    run = tour_notebook(path, runs)
-    if run.problem:
-        raise ValueError(f"{path.name}, solved, stopped early: {run.problem}.")
-    print(f"{path.stem}: ran for {run.seconds:.0f} seconds", flush=True)
-    return run.notebook
 
 
 def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) -> NotebookNode:
