@@ -199,13 +199,11 @@ def kernel(run: Callable[..., ProcessResult]) -> Condition:
     register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
     choose = f"{register}\nand choose the kernel vitedu in the notebook"
     try:
-        from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
-    except ImportError:
-        return Condition("kernel", "mend", "Jupyter is not installed", pip("jupyterlab ipykernel"))
-    try:
+        from jupyter_client.kernelspec import KernelSpecManager
+
         command = KernelSpecManager().get_kernel_spec("python3").argv[0]
-    except NoSuchKernel:
-        return Condition("kernel", "mend", "no kernel python3 is registered", choose)
+    except (ImportError, LookupError):  # NoSuchKernel is a KeyError
+        return Condition("kernel", "mend", "there is none", pip("jupyterlab ipykernel"))
     is_name = command in ("python", "python3")  # a name: Jupyter takes the Python that it runs in
     command = sys.executable if is_name else command
     if not run("import vitedu", command).ok:
