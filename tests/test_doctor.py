@@ -8,29 +8,18 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from vitedu import doctor
 from vitedu.__main__ import main
 from vitedu.doctor import ProcessResult
 
 FINE = ProcessResult(True, "", "")
-FOUND = {
-    "device": "cpu",
-    "name": "",
-    "precision": "float32",
-    "threads": 2,
-    "profile": "profile laptop: the device is cpu.",
-    "photographs": "",
-}
 
 
 def failed(error):
     """Stand in for a Python that ended with this error."""
     return ProcessResult(False, "", error)
-
-
-def machine_with(**changes):
-    return ProcessResult(True, json.dumps({**FOUND, **changes}), "")
 
 
 def boxed(**changes):
@@ -46,8 +35,6 @@ NO_BOX = "Traceback\nvitedu.grading.box.levels.IsolationError: no box:\n  no lan
 
 def healthy(code, python=sys.executable):
     """Stand in for ``run_python`` on a machine without a problem."""
-    if "pick_device" in code:
-        return machine_with()
     if "open_box" in code:
         return boxed()
     return FINE
@@ -178,38 +165,38 @@ def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, ran, sta
 
 
 @pytest.mark.parametrize(
-    ("changes", "driver", "state", "remedy"),
+    ("device", "driver", "state", "remedy"),
     [
-        ({}, None, "good", ""),
-        ({}, "nvidia-smi", "note", "with CUDA, for the driver"),
-        ({"device": "cuda", "name": "T4", "precision": "float16"}, "nvidia-smi", "good", ""),
+        ("cpu", None, "good", ""),
+        ("cpu", "nvidia-smi", "note", "with CUDA, for the driver"),
+        ("cuda", "nvidia-smi", "good", ""),
     ],
     ids=["cpu", "gpu-that-torch-does-not-use", "gpu"],
 )
-def test_machine_says_which_device_and_precision(monkeypatch, changes, driver, state, remedy):
+def test_machine_says_which_device_and_precision(monkeypatch, device, driver, state, remedy):
     """A GPU that torch does not use is worth a note, and what to do."""
     monkeypatch.setattr(doctor, "has_nvidia_gpu", lambda: driver)
-    findings = {f.subject: f for f in doctor.machine(machine_with(**changes), torch_works=True)}
-    found = findings["device"]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "T4")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
+    found = {f.subject: f for f in doctor.machine()}["device"]
     assert (found.state, remedy in found.remedy) == (state, True)
-    assert found.text.startswith(changes.get("device", "cpu"))
-    assert changes.get("precision", "float32") in found.text
+    assert found.text.startswith("cuda T4, float16, " if device == "cuda" else "cpu, ")
 
 
-def test_machine_is_silent_about_the_device_where_torch_is_broken():
-    """One problem is said once."""
-    broken = ProcessResult(False, "", "ImportError: torch")
-    assert {f.subject for f in doctor.machine(broken, torch_works=False)} == {"cores"}
-    findings = doctor.machine(failed("ValueError: VITEDU_PROFILE='x' names no profile."), True)
-    assert findings[-1].state == "mend"
-    assert "set VITEDU_PROFILE to quick" in findings[-1].remedy
+def test_a_profile_that_is_none_and_photographs_that_cannot_be_read_are_told(monkeypatch):
+    """Nothing is said of the device where torch is broken: one problem is said once."""
 
+    def load_data(*words, **options):
+        raise RuntimeError("it is damaged")
 
-def test_photographs_that_cannot_be_read_are_a_note():
-    """The course runs without them; ``load_data`` says what to do instead."""
-    condition = doctor.machine(machine_with(photographs="it is damaged"), True)[-1]
-    assert condition == doctor.Condition("CIFAR-10", "note", "it is damaged")
-    assert doctor.machine(machine_with(), True)[-1].state == "good"
+    monkeypatch.setenv("VITEDU_PROFILE", "desktop")
+    monkeypatch.setattr("vitedu.data.load_data", load_data)
+    profile, photographs = list(doctor.machine())[-2:]
+    assert profile.state == "mend" and "names no profile" in profile.text
+    assert photographs == doctor.Condition("CIFAR-10", "note", "it is damaged")
+    broken = doctor.diagnose(lambda code, *words: failed("ImportError: no torch"))
+    assert "device" not in {finding.subject for finding in broken}
 
 
 @pytest.mark.parametrize(

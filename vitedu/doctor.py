@@ -1,7 +1,7 @@
 """What is installed, what will be used, and what to do about each problem.
 
 Role: look at this Python, its libraries, the device, the notebook's kernel and the folders. Every
-library is imported in a process of its own, so that a broken one is a finding and not a crash.
+library is first imported in a process of its own, so that a broken one is a finding and no crash.
 Nothing is changed: the commands that mend are printed, not run.
 """
 
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,24 +32,6 @@ IMPORTED = (
     "safetensors",
 )  # the others are looked up
 NOT_NEEDED = ("einops", "pytest", "ruff")  # but by tests, style, and who likes it
-HARDWARE = """
-import json, torch
-from vitedu.data import load_data
-from vitedu.hardware import current_profile, pick_device, pick_precision
-device = pick_device()
-name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
-problem = ""
-try:
-    load_data("cifar10", limit=1, held_out=1)
-except RuntimeError as error:
-    problem = str(error)
-print(json.dumps({
-    "device": device.type, "name": name, "precision": str(pick_precision(device)).split(".")[1],
-    "threads": torch.get_num_threads(),
-    "profile": str(current_profile()).splitlines()[0], "photographs": problem,
-}))
-"""
-
 GRADING = """
 import json
 from vitedu.grading.box.isolation import open_box
@@ -106,7 +88,6 @@ def diagnose(run: Callable[..., ProcessResult] = run_python) -> list[Condition]:
     """
     with ThreadPoolExecutor(max_workers=4) as pool:
         libraries = [pool.submit(library, *words, run) for words in requirements()]
-        hardware = pool.submit(run, HARDWARE)
         boxed = pool.submit(run, GRADING) if can_isolate() else None
         in_kernel = pool.submit(kernel, run)
         findings = [
@@ -116,8 +97,8 @@ def diagnose(run: Callable[..., ProcessResult] = run_python) -> list[Condition]:
             in_kernel.result(),
         ]
         torch_works = all(f.state != "mend" for f in findings if f.subject in ("numpy", "torch"))
-        findings += machine(hardware.result(), torch_works)
         if torch_works:
+            findings += machine()
             findings.append(grading(boxed.result() if boxed else ProcessResult(False, "", NO_BOX)))
     if version_of("platformdirs"):
         findings.append(store(files.data_folder()))
@@ -212,29 +193,35 @@ def kernel(run: Callable[..., ProcessResult]) -> Condition:
     return Condition("kernel", "good", f"python3 is {command} and imports vitedu")
 
 
-def machine(result: ProcessResult, torch_works: bool) -> list[Condition]:
-    """Look at the device, its precision, the profile, and the photographs of CIFAR-10."""
+def machine() -> Iterator[Condition]:
+    """Look at the device, its precision, the profile, and the photographs, where torch works."""
+    import torch
+
+    from vitedu.data import load_data
+    from vitedu.hardware import current_profile, pick_device, pick_precision
+
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    findings = [Condition("cores", "good", str(cores))]
-    if not result.ok:
-        if torch_works:
-            words = "set VITEDU_PROFILE to quick, laptop or gpu, or unset it"
-            remedy = words if "VITEDU_PROFILE" in result.last else ""
-            findings.append(Condition("device", "mend", result.last, remedy))
-        return findings
-    hardware = json.loads(result.last)
-    summary = " ".join(word for word in (hardware["device"], hardware["name"]) if word)
-    summary = f"{summary}, {hardware['precision']}, {hardware['threads']} CPU threads"
-    if hardware["device"] == "cpu" and has_nvidia_gpu():
+    yield Condition("cores", "good", str(cores))
+    device = pick_device()
+    name = f" {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
+    precision = str(pick_precision(device)).removeprefix("torch.")
+    words = f"{device.type}{name}, {precision}, {torch.get_num_threads()} CPU threads"
+    if device.type == "cpu" and has_nvidia_gpu():
         remedy = "install torch and torchvision with CUDA, for the driver that nvidia-smi shows"
-        problem = f"{summary}; an NVIDIA driver is here, but torch does not use it"
-        findings.append(Condition("device", "note", problem, remedy))
+        words += "; an NVIDIA driver is here, but torch does not use it"
+        yield Condition("device", "note", words, remedy)
     else:
-        findings.append(Condition("device", "good", summary))
-    findings.append(Condition("profile", "good", hardware["profile"].removeprefix("profile ")))
-    problem = hardware["photographs"]
-    text = problem or "60,000 photographs come with the package"
-    return [*findings, Condition("CIFAR-10", "note" if problem else "good", text)]
+        yield Condition("device", "good", words)
+    try:
+        profile = str(current_profile()).splitlines()[0].removeprefix("profile ")
+        yield Condition("profile", "good", profile)
+    except ValueError as error:
+        yield Condition("profile", "mend", str(error), "set VITEDU_PROFILE to one, or unset it")
+    try:
+        load_data("cifar10", limit=1, held_out=1)
+        yield Condition("CIFAR-10", "good", "60,000 photographs come with the package")
+    except RuntimeError as error:
+        yield Condition("CIFAR-10", "note", str(error))
 
 
 def can_isolate() -> bool:
