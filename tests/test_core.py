@@ -1,4 +1,4 @@
-"""What each notebook asks of a student: budgets, folded code; and where its numbers are from."""
+"""What each notebook asks of a student, and where its links lead and its numbers are from."""
 
 import re
 from pathlib import Path
@@ -17,6 +17,12 @@ WARM_UP = re.compile(r"(?m)^(?!my_)\w+ = None\b|\*\*Decide")
 MEASURED = re.compile(r"""\bmeasured\([^,()]*(,\s*(\w+=)?["'][^()]*)?\)""")  # without live images
 BOLD = re.compile(r"\*\*(.+?)\*\*")
 SHOWS = re.compile(r"\b(?:print|compare|measured|show_\w+|explore_\w+|plots\.\w+)\(")
+LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
+ARXIV = re.compile(r"\d{4}\.\d{4,5}")
+ABSOLUTE = re.compile(
+    r"(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"
+    r"|(?<!\w)[A-Za-z]:\\+[\w.-]+"
+)
 MOST = {"cells": 85, "words": 2800, "lines": 250, "predictions": 6}
 MOST_MINUTES = 110, 105  # of the cores of 01 to 04, and of 05 to 09
 MOST_LINES = 25  # of a given code cell that is open
@@ -93,3 +99,32 @@ def test_a_number_in_bold_has_its_source_beside_it(name):
         if cell.cell_type == "markdown" and not is_shown and "](" not in cell.source:
             bare += filter(re.compile(r"\b\d").search, BOLD.findall(cell.source))
     assert bare == []
+
+
+def anchors(notebook):
+    """List the link targets in a notebook: its headings as Jupyter names them."""
+    texts = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    return [
+        re.sub(r"[`*]", "", h).replace(" ", "-") for h in re.findall(r"(?m)^#+ +(.+?) *$", texts)
+    ]
+
+
+@pytest.mark.parametrize("name", STEMS)
+def test_links_lead_to_files_headings_and_the_papers_that_they_name(name):
+    """In the same notebook and in another one, on either shelf; a picture is drawn by a cell."""
+    path = NOTEBOOKS / shelf_path(f"{name}.ipynb")
+    text = "\n".join(cell.source for cell in course(name).cells if cell.cell_type == "markdown")
+    for words, target in LINK.findall(text):
+        if "arxiv.org" in target and ARXIV.findall(words):
+            assert ARXIV.findall(words) == ARXIV.findall(target)
+        elif not re.match(r"https?:", target):
+            file, _, heading = target.partition("#")
+            place = path.parent / file if file else path
+            assert place.exists() and (not heading or heading in anchors(read(place))), target
+
+
+@pytest.mark.parametrize("name", STEMS)
+def test_no_path_of_an_authors_machine_is_left(name):
+    """In a cell, or in an output that is stored."""
+    texts = (cell.source + str(cell.get("outputs", "")) for cell in course(name).cells)
+    assert [match[0] for text in texts if (match := ABSOLUTE.search(text))] == []

@@ -2,7 +2,7 @@
 
 Role: reads one notebook as data and lists its problems: the place, and what to do. Nothing is run
 and no reference is imported. Not here: checkers (``commands.inspection``); names and imports,
-which ruff checks; budgets of time and length (``tests/test_core.py``).
+which ruff checks; links, and budgets of time and length (``tests/test_core.py``).
 """
 
 import ast
@@ -20,14 +20,6 @@ from vitedu.course.notebooks import NBVAL_TAG, clear_outputs, exercise_cells, re
 from vitedu.course.parsing import parse
 from vitedu.course.stub_text import check_lines, stub_text
 from vitedu.exercises import BY_ID, Exercise, in_file
-
-ABSOLUTE = re.compile(
-    r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
-    r"""|(?<!\w)[A-Za-z]:\\+[\w.-]+"""
-)
-LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
-HEADING = re.compile(r"(?m)^#+ +(.+?) *$")
-ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 
 
 def lint(path: Path) -> list[str]:
@@ -48,7 +40,6 @@ def lint(path: Path) -> list[str]:
         *_lint_format(notebook),
         *_lint_exercises(notebook, path.stem),
         *_lint_outputs(notebook),
-        *_lint_text(notebook, path),
         *colab.find_problems(notebook, path.stem),
     ]
     return [f"{path.name}, {problem}" for problem in problems]
@@ -84,41 +75,6 @@ def _lint_outputs(notebook: NotebookNode) -> Iterator[str]:
         kinds = {kind for out in cell.get("outputs", ()) for kind in out.get("data", ())}
         if cell.get("attachments") or kinds - {"text/plain"}:
             yield f"{_place(notebook, index)}: holds a stored picture; let a cell draw it."
-
-
-def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """Rule: no absolute paths, no broken links, no pictures in the text."""
-    for index, cell in enumerate(notebook.cells):
-        where = _place(notebook, index)
-        match = ABSOLUTE.search(cell.source + str(cell.get("outputs", "")))
-        if match:
-            yield (
-                f"{where}: holds the absolute path {match[0]!r}; use one relative to the notebook."
-            )
-        if cell.cell_type != "markdown":
-            continue
-        for words, target in LINK.findall(cell.source):
-            if target.startswith("data:"):
-                yield f"{where}: holds a picture as text; let a cell draw it."
-            elif ARXIV.findall(words) and "arxiv.org" in target:
-                if ARXIV.findall(words) != ARXIV.findall(target):
-                    yield f"{where}: links {words!r} to {target}; make the two numbers equal."
-            elif not re.match(r"[a-z]+:", target):
-                name, _, anchor = target.partition("#")
-                file = path.parent / name if name else path
-                if not file.exists():
-                    yield f"{where}: links to {target}, which is not there; correct the link."
-                elif anchor and anchor not in _find_anchors(read(file) if name else notebook):
-                    yield (
-                        f"{where}: links to {target}, but no heading has that name; correct the "
-                        "link."
-                    )
-
-
-def _find_anchors(notebook: NotebookNode) -> set[str]:
-    """Return the link targets in a notebook: its headings as Jupyter names them."""
-    texts = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    return {re.sub(r"[`*]", "", heading).replace(" ", "-") for heading in HEADING.findall(texts)}
 
 
 # --- the exercises ------------------------------------------------------------------------------

@@ -58,11 +58,7 @@ def lay_notebooks(folder: Path) -> list[str]:
             if untouched and place != new:
                 place.unlink()
             elif place != new:
-                changed = sum(before[name] != cells[name] for name in before.keys() & cells.keys())
-                lines.append(
-                    f"{new} is the new version of {place.name}: {len(cells.keys() - before.keys())}"
-                    f" cells are new, {changed} changed, {len(before.keys() - cells.keys())} gone."
-                )
+                lines.append(f"{new} is the new version of {place.name}.")
             file = new.relative_to(folder).as_posix()
             record[source.stem] = {"file": file, "cells": cells, "laid": _digests(notebook)}
             write_whole(folder / RECORD, json.dumps(record).encode())
@@ -70,8 +66,6 @@ def lay_notebooks(folder: Path) -> list[str]:
     except OSError as error:
         reason = f"{folder} cannot be written ({error.strerror or error})"
         raise OSError(f"{reason}; name another folder: vitedu start FOLDER") from None
-    for name in entries.keys() - BY_ID if laid else ():
-        lines.append(f"{name} is no exercise any more; your answer stays in your old notebook.")
     instead = f", {replaced} of them in place of one that nobody touched" if replaced else ""
     done = f"{laid} notebooks laid{instead}, {answers} of your answers in them"
     return [*lines, f"{folder}: {done if laid else 'as you left it'}."]
