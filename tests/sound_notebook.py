@@ -1,14 +1,13 @@
 """A small notebook without a fault, built from the references, for the tests of lint and solve."""
 
-import ast
 from pathlib import Path
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from vitedu.course.notebooks import NBVAL_TAG, read, shelf_path
-from vitedu.course.references import reference_source
-from vitedu.exercises import Exercise, in_file
+from vitedu.course.stub_text import stub_text
+from vitedu.exercises import in_file
 
 IMPORTS = """import torch
 from torch import nn
@@ -25,7 +24,8 @@ def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.Notebook
         new_code_cell(imports, id="imports"),
     ]
     for exercise in in_file(name):
-        stub = new_code_cell(stub_source(exercise), id=f"{exercise.id[:50]}-stub")
+        text = stub_text(exercise, f"# TODO {exercise.number}: write it")
+        stub = new_code_cell(text, id=f"{exercise.id[:50]}-stub")
         stub.metadata["vitedu"] = {"exercise": exercise.id}
         named = f', "{exercise.id}"' if exercise.kind == "value" else ""
         source = f"report = check({exercise.id}{named})\n{exercise.id} = report.implementation"
@@ -40,19 +40,3 @@ def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.Notebook
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
-
-
-def stub_source(exercise: Exercise) -> str:
-    """Cut the body out of a function; of a class, out of every method but ``__init__``."""
-    todo = f"# TODO {exercise.number}: write it"
-    if exercise.kind == "value":
-        return f"{exercise.id} = None  {todo}"
-    node = ast.parse(reference_source(exercise)).body[0]
-    stop = ast.parse(f'raise NotImplementedError("{exercise.number} {exercise.id}")').body
-    methods = [node]
-    if isinstance(node, ast.ClassDef):
-        methods = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name != "__init__"]
-    for method in methods:
-        method.decorator_list = []
-        method.body = [method.body[0], *stop]
-    return f"{ast.unparse(node)}\n{todo}"

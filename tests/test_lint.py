@@ -98,7 +98,7 @@ FAULTS = {
     "stub-unknown": (rename_the_exercise, "stub of pachify where vitedu/exercises.toml has patch"),
     "stub-order": (swap, "has the stub of PatchEmbed where vitedu/exercises.toml has patchify"),
     "stub-solved": (
-        in_stub("raise NotImplementedError('1.1 patchify')", "return images"),
+        in_stub('raise NotImplementedError("1.1 patchify")', "return images"),
         "the stub of patchify has 'return images'",
     ),
     "stub-signature": (
