@@ -110,8 +110,9 @@ def test_lesson_works_on_this_machine(name):
 )
 def test_library_says_what_is_wrong_with_it(monkeypatch, name, version, ran, text, remedy):
     """Missing, old and broken are told apart."""
+    minimum = dict(doctor.requirements())[name]
     monkeypatch.setattr(doctor, "version_of", lambda name: version)
-    found = doctor.library(name, dict(doctor.requirements())[name], lambda code: ran)
+    found = doctor.library(name, minimum, lambda code: ran)
     assert found.state == "mend"
     assert text in found.text
     assert remedy in found.remedy

@@ -165,9 +165,10 @@ def test_given_parts_of_a_class_are_held_too(tmp_path):
 
 def test_lint_says_which_module_lacks_a_reference(tmp_path, monkeypatch):
     """An exercise without a reference names the module to write it in."""
+    notebook = build()
     monkeypatch.setattr(references, "module_source", lambda name: "x = 1")
     references.reference_source.cache_clear()
-    problems = problems_of(build(), tmp_path)
+    problems = problems_of(notebook, tmp_path)
     assert any(
         "vitedu.patches defines no patchify; write the reference there" in p for p in problems
     )
