@@ -24,13 +24,8 @@ from vitedu.course.environments import ROOT, has_nvidia_gpu, is_clone
 
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
 NO_BOX = "grading isolates answers by what Linux offers; on Windows work in WSL"
-IMPORTED = (
-    "numpy",
-    "torch",
-    "torchvision",
-    "matplotlib",
-    "safetensors",
-)  # the others are looked up
+# libraries of which more is asked than their version
+IMPORTED = ("numpy", "torch", "torchvision", "matplotlib", "safetensors")
 NOT_NEEDED = ("einops", "pytest", "ruff")  # but by tests, style, and who likes it
 GRADING = """
 import json

@@ -55,13 +55,14 @@ def _place(notebook: NotebookNode, index: int) -> str:
 def _lint_format(notebook: NotebookNode) -> Iterator[str]:
     """Rule: valid nbformat, with unique cell ids."""
     ids = [cell.get("id") for cell in notebook.cells]
-    for name in {name for name in ids if name is None or ids.count(name) > 1}:
+    faults = {name for name in ids if name is None or ids.count(name) > 1}
+    for name in faults:
         yield f"cell {name!r}: {ids.count(name)} cells have this id; give each its own."
-        return
-    try:
-        nbformat.validate(notebook)
-    except nbformat.ValidationError as error:
-        yield f"file: not valid nbformat ({error.message}); save it in Jupyter again."
+    if not faults:
+        try:
+            nbformat.validate(notebook)
+        except nbformat.ValidationError as error:
+            yield f"file: not valid nbformat ({error.message}); save it in Jupyter again."
 
 
 def _lint_outputs(notebook: NotebookNode) -> Iterator[str]:
