@@ -78,11 +78,12 @@ solve: $(VENV)/.lab ## write the solved notebooks to build/solved
 bundle: $(VENV)/.lab ## the package and all wheels that it needs in build/bundle, for machines without a network
 	$(PY) -m vitedu bundle
 
-lint: $(TEST_VENV)/.test ## check style, types, the shape of the notebooks; print what each core takes
+lint: $(TEST_VENV)/.test ## check style, types, and form, budgets, links and sentences of the notebooks
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(TEST_PY) -m mypy
 	$(PY) -m vitedu lint notebooks
+	$(TEST_PY) -m pytest -q -p no:nbval tests/test_core.py
 
 slug: $(VENV)/.lab ## write REPO=owner/name into badges and links; without REPO, renew them for this version
 	$(PY) -m vitedu slug $(REPO)

@@ -152,7 +152,7 @@ def test_lint_has_status_1_where_there_is_a_problem(tmp_path, capsys):
     path = tmp_path / "01_patches.ipynb"
     path.write_text(json.dumps(build()))
     assert main(["lint", str(path)]) == 0
-    assert capsys.readouterr().out.endswith("\n1 notebooks, 0 problems\n")
+    assert capsys.readouterr().out == "1 notebooks, 0 problems\n"
     notebook = build()
     notebook.cells[-1]["id"] = "not an id"
     path.write_text(json.dumps(notebook))

@@ -10,7 +10,6 @@ import time
 from datetime import datetime
 from types import SimpleNamespace
 
-import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from jupyter_client import AsyncKernelManager
@@ -69,16 +68,21 @@ def without_the_package(monkeypatch, folder):
     monkeypatch.delitem(sys.modules, "vitedu")
 
 
+def install_cell(repository="ada/vitedu"):
+    """Give the text of the cell, with an address in it."""
+    return colab.renew(read(NOTEBOOKS[0]).cells[2].source, repository)
+
+
 def words_of(repository="ada/vitedu"):
     """Give the words of the cell's pip command."""
-    source = colab.cell_sources("01_patches", repository)["install"]
-    command = re.findall(r"(?m)^ *%pip (.+)$", source)[0]
+    command = re.findall(r"(?m)^ *%pip (.+)$", install_cell(repository))[0]
     return command.replace("{wheel}", release_of(repository)).split()
 
 
 def release_of(repository):
     """Give the address of the wheel of this version."""
-    return f"https://github.com/{repository}/releases/download/{colab.TAG}/{colab.WHEEL}"
+    wheel = f"vitedu-{__version__}-py3-none-any.whl"
+    return f"https://github.com/{repository}/releases/download/{colab.TAG}/{wheel}"
 
 
 def opened_from(monkeypatch, reply):
@@ -102,7 +106,7 @@ def provenance(*files):
 @pytest.mark.parametrize("repository", [colab.PLACEHOLDER, "ada/vitedu"])
 def test_cell_does_nothing_where_the_package_is(repository, capsys):
     """A clone and `make lab` need no network, whatever the address is."""
-    assert run(colab.cell_sources("01_patches", repository)["install"]) == []
+    assert run(install_cell(repository)) == []
     assert capsys.readouterr().out == ""
 
 
@@ -115,7 +119,7 @@ def test_cell_installs_where_the_package_is_missing(monkeypatch, tmp_path):
     for folder in (tmp_path, tmp_path / "results"):
         with monkeypatch.context() as patch:
             without_the_package(patch, folder)
-            ((name, line),) = run(colab.cell_sources("01_patches", "ada/vitedu")["install"])
+            ((name, line),) = run(install_cell())
         assert name == "pip" and line.split() == words_of()
         assert release_of("ada/vitedu") in line and "git+" not in line
 
@@ -130,7 +134,7 @@ def test_cell_asks_colab_where_the_notebook_is_from(repository, monkeypatch, tmp
     """The release of that address; where it has none, the repository at the branch opened."""
     without_the_package(monkeypatch, tmp_path)
     opened_from(monkeypatch, provenance("https://drive.google.com/1x", ON_GITHUB))
-    source = colab.cell_sources("01_patches", repository)["install"]
+    source = install_cell(repository)
     ((_, line),) = run(source)
     assert line.split() == words_of("eve/cours-de-vit")
     (_, first), (_, second) = run(source, released="nothing is")
@@ -146,14 +150,14 @@ def test_cell_goes_by_its_own_address_where_colab_says_nothing(reply, monkeypatc
     """A copy in Drive has lost its origin."""
     without_the_package(monkeypatch, tmp_path)
     opened_from(monkeypatch, reply)
-    ((_, line),) = run(colab.cell_sources("01_patches", "ada/vitedu")["install"])
+    ((_, line),) = run(install_cell())
     assert line.split() == words_of()
 
 
 def test_cell_with_the_placeholder_says_what_to_write(monkeypatch, tmp_path):
     """It asks no stranger's repository; with the address written in, it goes on."""
     without_the_package(monkeypatch, tmp_path)
-    source = colab.cell_sources("01_patches", colab.PLACEHOLDER)["install"]
+    source = install_cell(colab.PLACEHOLDER)
     with pytest.raises(RuntimeError, match="in place of OWNER_NOT_SET/vitedu"):
         run(source)
     mended = source.replace('where, ref = "OWNER_NOT_SET/vitedu"', 'where, ref = "ada/vitedu"')
@@ -176,9 +180,10 @@ def test_command_upgrades_nothing():
 def test_pip_leaves_what_is_installed():
     """Asked for the small packages where they are, pip changes none and needs no network."""
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--dry-run"]
-    done = subprocess.run([*command, *colab.PACKAGES], capture_output=True, text=True, timeout=120)
+    small = words_of()[4:]
+    done = subprocess.run([*command, *small], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("already satisfied") == len(colab.PACKAGES)
+    assert done.stdout.count("already satisfied") == len(small)
     assert "Would install" not in done.stdout
 
 
@@ -186,7 +191,6 @@ def test_versions_of_colab_are_new_enough():
     """Each requirement is met by Colab's list, installed by the cell, or torch's own."""
     about = project()["project"]
     assert Version("3.12") in Requirement(f"python{about['requires-python']}").specifier
-    assert f"runtime {colab.RUNTIME} " in (ROOT / "tests" / "colab.txt").read_text("utf-8")
     assert about["version"] == __version__
     for word in about["dependencies"]:
         requirement = Requirement(word)
@@ -194,7 +198,7 @@ def test_versions_of_colab_are_new_enough():
             assert BROUGHT[requirement.name] in requirement.specifier, word
         else:
             # torch requires Jinja2
-            assert requirement.name in {*colab.PACKAGES, *BROUGHT, "jinja2"}, word
+            assert requirement.name in {*words_of()[4:], *BROUGHT, "jinja2"}, word
     for name, bound in requirements().items():  # `vitedu doctor` asks for these
         if BROUGHT.get(name):
             assert Version(BROUGHT[name]) >= Version(bound), name
@@ -204,57 +208,39 @@ def test_versions_of_colab_are_new_enough():
 
 
 VERSION = f"v{__version__}"
-# what is wrong with a sound notebook -> its cell, what is replaced there by what, and what is said
+# what is wrong with a sound notebook: its cell, what is replaced there by what
 FAULTS = {
-    "badge of another": ("colab", "01_patches", "02_attention", "cell 'colab': is not"),
-    "badge elsewhere": ("colab", colab.REPOSITORY, "eve/vitedu", "cell 'colab': is not"),
-    "badge older": ("colab", VERSION, "v0.0.1", "cell 'colab': is not"),
-    "install elsewhere": ("install", colab.REPOSITORY, "eve/vitedu", "cell 'install': is not"),
-    "install older": ("install", VERSION, "v0.0.1", "cell 'install': is not"),
+    "link of another": (1, "01_patches", "02_attention"),
+    "link elsewhere": (1, colab.REPOSITORY, "eve/vitedu"),
+    "link older": (1, VERSION, "v0.0.1"),
+    "install elsewhere": (2, colab.REPOSITORY, "eve/vitedu"),
+    "install older": (2, VERSION, "v0.0.1"),
 }
 
 
-@pytest.mark.parametrize(("name", "old", "new", "message"), FAULTS.values(), ids=FAULTS)
-def test_problems_name_each_fault(name, old, new, message):
-    """Badge and cell agree with each other, and with this version and address."""
+@pytest.mark.parametrize(("place", "old", "new"), FAULTS.values(), ids=FAULTS)
+def test_problems_name_each_fault(place, old, new):
+    """Link and cell agree with each other, and with this version and address."""
     notebook = build()
     assert list(colab.find_problems(notebook, "01_patches")) == []
-    cell = next(cell for cell in notebook.cells if cell["id"] == name)
+    cell = notebook.cells[place]
     assert old in cell.source
     cell.source = cell.source.replace(old, new)
-    assert any(message in problem for problem in colab.find_problems(notebook, "01_patches"))
-
-
-def test_problems_name_a_runtime_that_is_not_named():
-    """Colab gives a past runtime to a notebook whose metadata name it."""
-    notebook = build()
-    assert notebook.metadata.colab == {"runtime_attributes": {"runtime_version": colab.RUNTIME}}
-    notebook.metadata.colab = {"provenance": []}
     (problem,) = colab.find_problems(notebook, "01_patches")
-    assert f"does not name Colab's runtime {colab.RUNTIME}" in problem
-
-
-def test_problems_name_a_cell_that_is_open():
-    """The first screen belongs to the student: in JupyterLab and on Colab the cell is folded."""
-    for key in colab.FOLDED:
-        notebook = build()
-        del notebook.cells[2].metadata[key]
-        (problem,) = colab.find_problems(notebook, "01_patches")
-        assert problem.startswith("cell 'install': is not as course/colab.py writes it")
-
-
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [("colab", "must stand directly above"), ("install", "must be the first code cell")],
-)
-def test_problems_name_a_cell_that_is_missing_or_late(name, place):
-    """Badge and cell are there, and stand at the top."""
-    notebook = build()
-    (cell,) = (cell for cell in notebook.cells if cell["id"] == name)
+    assert f"and {cell.id!r} holds " in problem
     notebook.cells.remove(cell)
-    assert f"has no cell '{name}'" in " ".join(colab.find_problems(notebook, "01_patches"))
-    notebook.cells.append(cell)
-    assert f"cell '{name}': {place}" in " ".join(colab.find_problems(notebook, "01_patches"))
+    assert problem in colab.find_problems(notebook, "01_patches")
+
+
+def test_all_notebooks_have_the_same_cell_and_name_colabs_runtime():
+    """The first screen belongs to the student: in JupyterLab and on Colab the cell is folded."""
+    notebooks = [read(path) for path in NOTEBOOKS]
+    first = notebooks[0].cells[2]
+    assert all(notebook.cells[2] == first for notebook in notebooks)
+    folded = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+    assert first.id == "install" and first.metadata == folded
+    (runtime,) = {n.metadata.colab["runtime_attributes"]["runtime_version"] for n in notebooks}
+    assert f"runtime {runtime} " in (ROOT / "tests" / "colab.txt").read_text("utf-8")
 
 
 def test_readme_opens_the_notebooks_of_this_version():
@@ -262,8 +248,8 @@ def test_readme_opens_the_notebooks_of_this_version():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     addresses = re.findall(r"https://colab\.research\.google\.com/github/[^\s)]+", readme)
     assert addresses == [colab.address(name) for name in STEMS if not name.endswith(MORE)]
-    links = colab.cell_sources("01_patches")["colab"]
-    assert "README.md#colab" in links and '<a id="colab"></a>' in readme
+    assert "README.md#colab" in read(NOTEBOOKS[0]).cells[1].source
+    assert '<a id="colab"></a>' in readme
 
 
 # --- vitedu slug --------------------------------------------------------------------------------
@@ -286,15 +272,15 @@ def texts(root):
     return {path: path.read_text(encoding="utf-8") for path in files}
 
 
-def test_slug_rewrites_every_address_and_nothing_else(copy, monkeypatch):
+def test_slug_rewrites_every_address_and_nothing_else(copy):
     """Notebooks, README and the constant; the other cells stay as they are, to the byte."""
     before = texts(copy)
+    assert colab.set_repository(copy, colab.REPOSITORY) == []
     changed = colab.set_repository(copy, "ada-b/vit.edu")
     names = {path.name for path in NOTEBOOKS}
     assert {path.name for path in changed} == names | {"README.md", "colab.py"}
     for path, text in texts(copy).items():
         if path.suffix == ".ipynb":
-            assert colab.PLACEHOLDER not in text
             old, new = (json.loads(t)["cells"] for t in (before[path], text))
             different = [a["id"] for a, b in zip(old, new, strict=True) if a != b]
             assert different == list(colab.CELLS)
@@ -303,25 +289,19 @@ def test_slug_rewrites_every_address_and_nothing_else(copy, monkeypatch):
     assert 'REPOSITORY = "ada-b/vit.edu"' in module
     assert f'PLACEHOLDER = "{colab.PLACEHOLDER}"' in module
     assert "github/ada-b/vit.edu/blob" in (copy / "README.md").read_text(encoding="utf-8")
-    assert colab.set_repository(copy, "ada-b/vit.edu") == []
-    former = colab.REPOSITORY
-    monkeypatch.setattr(colab, "REPOSITORY", "ada-b/vit.edu")  # as the module says it now
-    colab.set_repository(copy, former)
+    assert {
+        path: text.replace("ada-b/vit.edu", colab.REPOSITORY) for path, text in texts(copy).items()
+    } == before
+
+
+def test_slug_renews_the_version(copy):
+    """That of links, of the wheel and of the cell, whatever stood there."""
+    before = texts(copy)
+    for path, text in before.items():
+        if path.suffix == ".ipynb" or path.name == "README.md":
+            path.write_text(text.replace(__version__, "0.2.1rc2"), encoding="utf-8")
+    assert len(colab.set_repository(copy, colab.REPOSITORY)) == 19
     assert texts(copy) == before
-
-
-def test_slug_puts_the_cells_below_the_title_of_a_new_notebook(copy):
-    """So a notebook that is written tomorrow gets them by the same command."""
-    path = copy / "notebooks" / "01_patches.ipynb"
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content["cells"] = [cell for cell in content["cells"] if cell["id"] not in colab.CELLS]
-    del content["metadata"]["colab"]
-    path.write_text(json.dumps(content), encoding="utf-8")
-    colab.set_repository(copy, colab.REPOSITORY)
-    notebook = read(path)
-    nbformat.validate(notebook)
-    assert [cell.id for cell in notebook.cells[1:3]] == list(colab.CELLS)
-    assert list(colab.find_problems(notebook, "01_patches")) == []
 
 
 @pytest.mark.parametrize(

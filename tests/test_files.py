@@ -1,15 +1,10 @@
 """vitedu.files: folders of each platform, whole files, locks that end with their owner."""
 
-import os
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
-from platformdirs.macos import MacOS
-from platformdirs.unix import Unix
-from platformdirs.windows import Windows
 
 from vitedu import files
 
@@ -47,33 +42,6 @@ def test_folders_of_linux_are_where_they_were(plain, monkeypatch):
     assert files.cache_folder() == plain / "cache" / "vitedu"
 
 
-@pytest.mark.parametrize(
-    ("platform", "data", "cache"),
-    [
-        (Unix, "{home}/.local/share/vitedu", "{home}/.cache/vitedu"),
-        (MacOS, "{home}/Library/Application Support/vitedu", "{home}/Library/Caches/vitedu"),
-        (Windows, "{home}/local/vitedu", "{home}/local/vitedu"),
-    ],
-    ids=["linux", "macos", "windows"],
-)
-def test_libraries_places_are_those_of_every_platform(plain, monkeypatch, platform, data, cache):
-    """What platformdirs answers on each platform is where earlier versions of the package wrote."""
-    local = {"CSIDL_LOCAL_APPDATA": str(plain / "local")}  # only Windows itself can be asked
-    monkeypatch.setattr("platformdirs.windows.get_win_folder", local.__getitem__)
-    places = platform("vitedu", appauthor=False, opinion=False)
-    found = [path.replace("\\", "/") for path in (places.user_data_dir, places.user_cache_dir)]
-    assert found == [place.format(home=plain) for place in (data, cache)]
-
-
-def test_results_of_a_mac_stay_in_use_where_they_lie(plain, monkeypatch):
-    """platformdirs follows XDG_DATA_HOME on macOS too; the usual place wins if it is there."""
-    usual = plain / "Library" / "Application Support" / "vitedu"
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert files.data_folder() != usual
-    usual.mkdir(parents=True)
-    assert files.data_folder() == usual
-
-
 def test_error_while_writing_leaves_the_old_file_and_no_litter(tmp_path):
     """The new file takes the old one's place as a whole or not at all."""
     path = tmp_path / "a.json"
@@ -83,17 +51,6 @@ def test_error_while_writing_leaves_the_old_file_and_no_litter(tmp_path):
         raise RuntimeError
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
     assert path.read_bytes() == b"old"
-
-
-def test_what_a_killed_writer_left_is_removed_when_it_is_old(tmp_path):
-    """A file of today may belong to a writer at work; other files' are not touched."""
-    old, young, other = (tmp_path / f".{name}.new" for name in ("[a].1-1", "[a].2-2", "b.3-3"))
-    for path in (old, young, other):
-        path.write_bytes(b"half")
-    for path in (old, other):
-        os.utime(path, (0, time.time() - 2 * files.ABANDONED_SECONDS))
-    files.write_whole(tmp_path / "[a]", b"whole")
-    assert {path.name for path in tmp_path.iterdir()} == {"[a]", young.name, other.name}
 
 
 def test_threads_that_write_one_file_leave_it_whole(tmp_path):

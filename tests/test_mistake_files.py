@@ -129,55 +129,36 @@ def test_checkers_and_words_of_the_course_are_sound():
     assert checker_problems() == []
 
 
-def inspect(monkeypatch, folder, files):
-    """Look for the checker of softmax in a folder of its own, of which these are the files."""
-    (folder / "attention").mkdir()
-    for name, text in files.items():
-        (folder / "attention" / name).write_text(text)
-    monkeypatch.setattr(inspection, "CHECKS", folder)
-    return list(inspection._check_exercise(find("softmax")))
+PLACE = "vitedu/checks/attention/softmax"
 
 
-def test_lint_tells_of_a_checker_that_is_not_there(monkeypatch, tmp_path):
-    """And where to write it."""
-    (problem,) = inspect(monkeypatch, tmp_path, {})
-    assert problem == "softmax.py: there is no checker of softmax; write it there."
+def test_lint_tells_of_a_checker_that_cannot_be_loaded(monkeypatch):
+    """Whatever the reason is, with the file."""
+    monkeypatch.setattr(inspection.importlib, "import_module", lambda name: 1 / 0)
+    (problem,) = checker_problems([find("softmax")])
+    assert problem == f"{PLACE}.py: ZeroDivisionError: division by zero; correct it."
 
 
-HOLDERS = {
-    "not loaded": (lambda name: 1 / 0, "cannot be loaded (ZeroDivisionError: division by zero)"),
-    "no checker": (lambda name: SimpleNamespace(), "defines no CHECKER; write one"),
-    "no words": (
-        lambda name: SimpleNamespace(CHECKER=find_checker("softmax"), __file__=__file__),
-        "test_mistake_files.toml: the file is missing",
-    ),
+MISTAKES = {
+    "sound": ({"x.amax(": "x.amix("}, "values", None),
+    "no place": ({"x.amaximum(": "x.amax("}, "values", "must meet exactly one place of the refer"),
+    "no program": ({"x.amax(": "x.amax(("}, "values", "SyntaxError"),
+    "nothing": ({}, "values", "has neither edits nor build; give it one of them."),
+    "part": ({"x.amax(": "x.amix("}, "valeus", 'no case is of the part "valeus"; the parts are'),
 }
 
 
-@pytest.mark.parametrize(("load", "expected"), HOLDERS.values(), ids=HOLDERS)
-def test_lint_tells_of_a_broken_checker(load, expected, monkeypatch, tmp_path):
-    """Three ways to break one file, three sentences."""
-    find_checker("softmax")  # loaded before imports are replaced
-    monkeypatch.setattr(inspection.importlib, "import_module", load)
-    problems = inspect(monkeypatch, tmp_path, {"softmax.py": "", "softmax.toml": ""})
-    assert any(expected in problem for problem in problems), problems
-
-
-BANKS = {
-    "edit": ({"x.amax(": "x.amix("}, None),
-    "no place": ({"x.amaximum(": "x.amax("}, "must meet exactly one place of the reference"),
-    "no change": ({"x.amax(": "x.amax("}, "the edits change one place twice, or nothing"),
-    "no program": ({"x.amax(": "x.amax(("}, "SyntaxError"),
-    "nothing": ({}, "has edits and build, or neither; give it one of them."),
-}
-
-
-@pytest.mark.parametrize(("edits", "expected"), BANKS.values(), ids=BANKS)
-def test_lint_tells_of_an_edit_that_does_not_fit(edits, expected):
-    """The reference may have changed since the mistake was written."""
-    mistake = checker.Mistake("one", "", "", "", "", edits)
-    problems = list(inspection._check_edits(find("softmax"), "softmax.toml", [mistake]))
+@pytest.mark.parametrize(("edits", "part", "expected"), MISTAKES.values(), ids=MISTAKES)
+def test_lint_tells_of_a_mistake_that_does_not_fit(edits, part, expected, monkeypatch):
+    """The reference, or a case, may have changed since it was written."""
+    mistake = checker.Mistake("one", "", "", "", "", edits, part)
+    monkeypatch.setattr(inspection.checkers, "read_bank", lambda *names: [mistake])
+    problems = checker_problems([find("softmax")])
     assert problems == [] if expected is None else expected in problems[0]
-    if expected is None:
-        (problem,) = inspection._check_edits(find("softmax"), "softmax.toml", [mistake, mistake])
-        assert problem.endswith("makes the same text as one; remove one.")
+
+
+def test_lint_tells_of_an_empty_bank(monkeypatch):
+    """An exercise whose mistakes nobody has written yet."""
+    monkeypatch.setattr(inspection.checkers, "read_bank", lambda *names: [])
+    (problem,) = checker_problems([find("softmax")])
+    assert problem == f"{PLACE}.toml: has no mistake of softmax; write the typical ones."

@@ -27,10 +27,6 @@ TITLE = "# 01 · First\n\nSee [the cut](#1-·-Cut) and [the next](02_attention.i
 LINK = "See [half](more/01_patches_more.ipynb#Second-half) and [it](01_patches.ipynb#1-·-Cut)."
 QUESTION = "### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"
 HEADING = "### Exercise 1.1 · `patchify` (25 minutes, difficulty ●●●)"
-WEEK = """# Week
-
-[01](../notebooks/01_patches.ipynb), [more](../notebooks/more/01_patches_more.ipynb),
-[that](GRADING.md) and [this](../README.md)."""
 FIRST = [
     v4.new_markdown_cell(TITLE),
     v4.new_markdown_cell("## 1 · Cut\n\nThe loss is $\\frac{1}{n}$:\n\n$$x^2$$"),
@@ -76,16 +72,14 @@ def course(tmp_path):
             ran.cells[4].outputs = [wordless, picture()]
             ran.cells[5].outputs = [still, v4.new_output("display_data", words)]
         nbformat.write(ran, runs / f"{name.removeprefix('more/')}.ipynb")
-    (tmp_path / ".github").mkdir()
-    (tmp_path / ".github" / "FIRST_WEEK.md").write_text(WEEK)
     return folder, runs
 
 
 def made(course, *instructor):
     """Give the pages of the first notebook, before Sphinx."""
     folder, runs = course
-    path = folder / "01_patches.ipynb"
-    return site.merge_outputs(read(path), site.run_solved(path, runs), *instructor)
+    student = read(folder / "01_patches.ipynb")
+    return site.merge_outputs(student, nbformat.read(runs / "01_patches.ipynb", 4), *instructor)
 
 
 # --- pages before they are built ------------------------------------------------------------------
@@ -122,27 +116,27 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
 
     monkeypatch.setattr(tour, "execute", execute)
     monkeypatch.delenv("VITEDU_PROFILE", raising=False)
-    site.run_solved(path, runs)
-    assert not ran
+    assert tour.tour(path, runs, again=False) and not ran
     monkeypatch.setenv("VITEDU_PROFILE", "laptop")
     for _ in range(2):
-        assert site.run_solved(path, runs).metadata["vitedu_profile"] == "laptop"
-    assert len(ran) == 1
+        tour.tour(path, runs, again=False)
+        stored = nbformat.read(runs / path.name, 4)
+        assert stored.metadata["vitedu_profile"] == "laptop" and len(ran) == 1
     path.write_text(path.read_text().replace("See [half", "Look at [half"))
-    site.run_solved(path, runs)
+    tour.tour(path, runs, again=False)
     assert ran == [runs / "results"] * 2
-    tour.tour(path, runs)  # runs it in any case, and what it leaves is taken
-    site.run_solved(path, runs)
+    tour.tour(path, runs)  # in any case
     assert ran == [runs / "results"] * 3
 
 
-def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):
-    """The error names the notebook and why it stopped."""
-    folder, _ = course
+def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path, capsys):
+    """The line of the tour names the notebook and why it stopped."""
+    pytest.importorskip("sphinx")
     failed = tour.Run(v4.new_notebook(), 1.0, "no memory", {})
     monkeypatch.setattr(tour, "execute", lambda *words, **options: failed)
-    with pytest.raises(ValueError, match="01_patches.ipynb, solved, stopped early: no memory"):
-        site.run_solved(folder / "01_patches.ipynb", tmp_path / "none")
+    with pytest.raises(ValueError, match="a solved notebook fails, so there are no pages"):
+        site.write_site(course[0], tmp_path / "out", runs=tmp_path / "none")
+    assert "FAILED: no memory" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", CORES)
@@ -158,12 +152,6 @@ def test_notebook_closes_with_questions_and_folded_answers(name):
 
 
 # --- pages after they were built ------------------------------------------------------------------
-
-
-def test_pictures_of_pages_have_words(tmp_path):
-    """One without is named."""
-    (tmp_path / "a.html").write_text('<p id="x"><img src="a.png" alt="a"></p><img src="b.png">')
-    assert site.find_wordless(tmp_path) == ['a.html: a picture has no words: <img src="b.png">']
 
 
 @pytest.mark.parametrize("name", ["a.html", "_sources/a.ipynb", "searchindex.js"])
@@ -212,8 +200,6 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
         r'href="01_patches.html#exercise-1-1-patchify-[^"]*".*?</a> \(25 min\),', front
     )
     assert "1.2 a layer that makes tokens (15 min)" in front  # has no heading to lead to
-    week = pages["FIRST_WEEK"]
-    assert 'href="01_patches_more.html"' in week and "that and this." in week
     more = pages["01_patches_more"]
     assert 'href="01_patches.html#cut"' in more and 'href="words.html"' in more
     assert 'href="01_patches_more.html#second-half"' in pages["02_attention"]
@@ -244,7 +230,7 @@ IN_CHROMIUM = [
     pytest.mark.skipif(not CHROMIUM, reason="needs Chromium; `make browser` runs it"),
 ]
 PICTURES = NOTEBOOKS.parent / "build" / "browser"
-PAGES = ("index", *FILES, *(f"{name}_questions" for name in CORES), "FIRST_WEEK", "search")
+PAGES = ("index", *FILES, *(f"{name}_questions" for name in CORES), "search")
 # a voice of the reader's own computer: it notes what it is to say, and ends when the test says so
 SILENT = "delete window.speechSynthesis; delete Window.prototype.speechSynthesis"
 VOICE = """

@@ -83,7 +83,7 @@ def test_grading_is_refused_in_one_line(monkeypatch, capsys):
         asked.append(code)
         return ProcessResult(False, "", "not asked here")
 
-    monkeypatch.setattr(doctor, "library", lambda name, run: doctor.Condition(name, "good", ""))
+    monkeypatch.setattr(doctor, "library", lambda name, *rest: doctor.Condition(name, "good", ""))
     (grading,) = [c for c in doctor.diagnose(run) if c.subject == "grading"]
     assert (grading.state, grading.text) == ("note", f"isolation none: {doctor.NO_BOX}")
     assert asked and doctor.GRADING not in asked

@@ -79,11 +79,6 @@ def test_keys_of_a_table_are_held(table, expected):
 ENTRIES = {
     "hints": ('["one", "two", "three"]', '["one"]', "has three hints (got 1); write three."),
     "empty": ('"three"]', '" "]', "has three hints"),
-    "points": ("points = 6", "points = 0", "points must be at least 1 (got 0)."),
-    "kind": ("points = 6", 'points = 6\nkind = "riddle"', 'kind is one of "function", "class"'),
-    "part": ("points = 6", 'points = 6\npart = "head"', 'part is one of "", "model", "training"'),
-    "number": ('"1.1"', '"10.1"', 'number begins with 1 to 9 (got "10.1").'),
-    "label": ('"1.1"', '"one"', "number begins with 1 to 9"),
     "key": ("minutes", "minuets", 'has the unknown key "minuets"; write "minutes".'),
 }
 
@@ -99,25 +94,20 @@ def test_syllabus_tells_file_exercise_and_remedy(old, new, expected, tmp_path):
     assert expected in str(caught.value)
 
 
-def test_syllabus_refuses_an_id_and_a_number_that_come_twice(tmp_path):
-    """Reports, grades and links know an exercise by them."""
-    path = tmp_path / "exercises.toml"
-    path.write_text(SOUND + SOUND)
-    with pytest.raises(WordsError, match='two exercises have the id "patchify"; change one'):
-        exercises.load(path)
-    path.write_text(SOUND + SOUND.replace('"patchify"', '"other"'))
-    with pytest.raises(WordsError, match='two exercises have the number "1.1"; change one'):
-        exercises.load(path)
-
-
 def test_entries_keep_their_order_whatever_their_numbers(tmp_path):
     """The number is a label: 1.10 may stand before 1.2."""
     path, later = tmp_path / "exercises.toml", SOUND.replace("patchify", "other")
     path.write_text(later.replace("1.1", "1.10") + SOUND.replace("1.1", "1.2"))
     assert [exercise.id for exercise in exercises.load(path)] == ["other", "patchify"]
-    path.write_text(SOUND.replace("1.1", "2.1") + later)
-    with pytest.raises(WordsError, match="exercise other: stands behind an exercise of 02_atten"):
-        exercises.load(path)
+
+
+def test_entries_of_the_course_are_of_its_kinds():
+    """Reports, grades and links know an exercise by its id; what it asks is worth something."""
+    assert len(exercises.BY_ID) == len(exercises.EXERCISES)
+    assert {each.kind for each in exercises.EXERCISES} == {"function", "class", "value"}
+    assert all(each.points > 0 and each.minutes > 0 for each in exercises.EXERCISES)
+    notebooks = [each.notebook for each in exercises.EXERCISES]
+    assert notebooks == sorted(notebooks) and len(set(notebooks)) == len(exercises.CHAPTERS)
 
 
 def test_what_an_answer_may_use_follows_the_order_of_the_entries(monkeypatch):
@@ -141,7 +131,7 @@ def test_numbers_follow_the_order_of_reading_and_the_core_comes_first():
 def test_part_is_said_where_it_holds():
     """The student's own model has parts of two kinds."""
     parts = [exercise for exercise in exercises.EXERCISES if exercise.part]
-    assert {exercise.part for exercise in parts} == {"model", "training"}
+    assert {exercise.part for exercise in parts} == {"model", "training"}  # and "" of the others
     assert all(exercise.kind != "value" for exercise in parts)
 
 

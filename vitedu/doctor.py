@@ -1,7 +1,7 @@
 """What is installed, what will be used, and what to do about each problem.
 
 Role: look at this Python, its libraries, the device, the notebook's kernel and the folders. Every
-library is imported in a process of its own, so that a broken one is a finding and not a crash.
+library is first imported in a process of its own, so that a broken one is a finding and no crash.
 Nothing is changed: the commands that mend are printed, not run.
 """
 
@@ -9,47 +9,24 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from vitedu import __version__, files
-from vitedu.course.environments import CPU_BUILD, ROOT, has_nvidia_gpu, is_clone
+from vitedu.course.environments import ROOT, has_nvidia_gpu, is_clone
 
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
-WHEEL = f"vitedu-{__version__}-py3-none-any.whl"
 NO_BOX = "grading isolates answers by what Linux offers; on Windows work in WSL"
-
-# The lower bounds of requirements.txt (a test holds them equal): imported here, or only looked up.
-IMPORTS = dict(numpy="1.24", torch="2.9", torchvision="0.24", matplotlib="3.8", safetensors="0.4")
-LIBRARIES = (
-    "platformdirs=3.0 filelock=3.12 packaging=22.0 jinja2=3.1 jupyterlab=4.0 ipykernel=6.17 "
-    "ipywidgets=7.7 nbformat=5.9 nbclient=0.9 nbconvert=7.12 nbval=0.11"
-)
-OTHER_PACKAGES = dict(library.split("=") for library in LIBRARIES.split())
-HARDWARE = """
-import json, torch
-from vitedu.data import load_data
-from vitedu.hardware import current_profile, pick_device, pick_precision
-device = pick_device()
-name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
-problem = ""
-try:
-    load_data("cifar10", limit=1, held_out=1)
-except RuntimeError as error:
-    problem = str(error)
-print(json.dumps({
-    "device": device.type, "name": name, "precision": str(pick_precision(device)).split(".")[1],
-    "threads": torch.get_num_threads(), "cuda_build": torch.version.cuda,
-    "profile": str(current_profile()).splitlines()[0], "photographs": problem,
-}))
-"""
-
+# libraries of which more is asked than their version
+IMPORTED = ("numpy", "torch", "torchvision", "matplotlib", "safetensors")
+NOT_NEEDED = ("einops", "pytest", "ruff")  # but by tests, style, and who likes it
 GRADING = """
 import json
 from vitedu.grading.box.isolation import open_box
@@ -105,17 +82,18 @@ def diagnose(run: Callable[..., ProcessResult] = run_python) -> list[Condition]:
         run: how to run code, ``run_python``; the tests pass one that simulates what may go wrong.
     """
     with ThreadPoolExecutor(max_workers=4) as pool:
-        libraries = [pool.submit(library, name, run) for name in IMPORTS]
-        hardware = pool.submit(run, HARDWARE)
+        libraries = [pool.submit(library, *words, run) for words in requirements()]
         boxed = pool.submit(run, GRADING) if can_isolate() else None
         in_kernel = pool.submit(kernel, run)
-        findings = [python(sys.version_info), course()]
-        findings += [future.result() for future in libraries]
-        findings += [tool(name, version_of(name)) for name in OTHER_PACKAGES]
-        findings.append(in_kernel.result())
+        findings = [
+            Condition("python", "good", f"{sys.version.split()[0]}, {sys.executable}"),
+            course(),
+            *(future.result() for future in libraries),
+            in_kernel.result(),
+        ]
         torch_works = all(f.state != "mend" for f in findings if f.subject in ("numpy", "torch"))
-        findings += machine(hardware.result(), torch_works)
         if torch_works:
+            findings += machine()
             findings.append(grading(boxed.result() if boxed else ProcessResult(False, "", NO_BOX)))
     if version_of("platformdirs"):
         findings.append(store(files.data_folder()))
@@ -136,16 +114,6 @@ def text(findings: list[Condition]) -> str:
 # --- the looks, one function each ---------------------------------------------------------------
 
 
-def python(version: tuple) -> Condition:
-    """Look at the version of this Python."""
-    version_text = f"{'.'.join(map(str, version[:3]))}, {sys.executable}"
-    if version[:2] < (3, 11):
-        then = "make lab PYTHON=python3.12" if is_clone() else "install vitedu's wheel with it"
-        remedy = f"install Python 3.11 or newer, then: {then}"
-        return Condition("python", "mend", f"{version_text} is too old", remedy)
-    return Condition("python", "good", version_text)
-
-
 def course() -> Condition:
     """Look where this package lies: in a clone, or where pip installed it."""
     kind = "a clone" if is_clone() else "installed"
@@ -160,18 +128,15 @@ def version_of(name: str) -> str | None:
         return None
 
 
-def is_older(version: str, minimum: str) -> bool:
-    """Compare the releases of two versions; a preview counts as the release that it leads to.
-
-    Example:
-        >>> is_older("2.15.0+cu132", "2.9"), is_older("0.9", "0.11")
-        (False, True)
-    """
-    try:
-        from packaging.version import Version
-    except ImportError:  # its own line says that it is missing
-        return False
-    return Version(version).release < Version(minimum).release
+def requirements() -> list[tuple[str, str]]:
+    """Give name and lower bound of what this package and its notebooks need, as pip knows them."""
+    needed = []
+    for line in importlib.metadata.requires("vitedu") or () if version_of("vitedu") else ():
+        word, _, marker = line.partition(";")
+        name, _, minimum = word.strip().partition(">=")
+        if ("extra" not in marker or '"lab"' in marker) and name not in NOT_NEEDED:
+            needed.append((name, minimum))
+    return needed
 
 
 def pip(*words: str) -> str:
@@ -179,39 +144,30 @@ def pip(*words: str) -> str:
     return " ".join([sys.executable, "-m", "pip", "install", *words])
 
 
-def tool(name: str, version: str | None) -> Condition:
-    """Look at a library by its version alone."""
-    minimum = {**IMPORTS, **OTHER_PACKAGES}[name]
+def library(name: str, minimum: str, run: Callable[..., ProcessResult]) -> Condition:
+    """Look at the version of a library, and whether a process of its own can import it."""
+    version = version_of(name)
     if version is None:
         return Condition(name, "mend", "is not installed", pip(f'"{name}>={minimum}"'))
-    if is_older(version, minimum):
+    if releases(version) < releases(minimum):
         command = pip("--upgrade", f'"{name}>={minimum}"')
         return Condition(name, "mend", f"{version} is older than {minimum}", command)
+    if name in IMPORTED and not (result := run(f"import {name}")).ok:
+        # torchvision has a compiled part that fits one torch
+        names = "torch torchvision" if name == "torchvision" else name
+        problem = f"{version} cannot be imported: {result.last}"
+        return Condition(name, "mend", problem, pip("--upgrade --force-reinstall", names))
     return Condition(name, "good", version)
 
 
-def library(name: str, run: Callable[..., ProcessResult]) -> Condition:
-    """Look at a library by importing it in a process of its own."""
-    finding = tool(name, version_of(name))
-    if finding.state == "mend":
-        return finding
-    result = run(f"import {name}")
-    # torchvision has a compiled part that fits one torch
-    names = ("torch", "torchvision") if name == "torchvision" else (name,)
-    remedy = pip("--upgrade", "--force-reinstall", *names)
-    if "torchvision::nms does not exist" in result.err:
-        pair = ", ".join(f"{each} {version_of(each)}" for each in names)
-        problem = f"cannot be imported: operator torchvision::nms does not exist ({pair})"
-        remedy = (
-            "torch and torchvision come from different builds: torchvision's compiled part was "
-            "made\n"
-            f"for another torch. Reinstall both with one command, so that they match:\n{remedy}"
-        )
-    elif result.ok:
-        return finding
-    else:
-        problem = f"{finding.text} cannot be imported: {result.last}"
-    return Condition(name, "mend", problem, remedy)
+def releases(version: str) -> tuple[int, ...]:
+    """Read the numbers of a version; a preview counts as the release that it leads to.
+
+    Example:
+        >>> releases("2.15.0a0+cu132"), releases("0.9") < releases("0.11")
+        ((2, 15, 0), True)
+    """
+    return tuple(map(int, re.match(r"[\d.]*\d", version)[0].split(".")))
 
 
 def kernel(run: Callable[..., ProcessResult]) -> Condition:
@@ -219,65 +175,48 @@ def kernel(run: Callable[..., ProcessResult]) -> Condition:
     register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
     choose = f"{register}\nand choose the kernel vitedu in the notebook"
     try:
-        from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
-    except ImportError:
-        return Condition("kernel", "mend", "Jupyter is not installed", pip("jupyterlab ipykernel"))
-    try:
+        from jupyter_client.kernelspec import KernelSpecManager
+
         command = KernelSpecManager().get_kernel_spec("python3").argv[0]
-    except NoSuchKernel:
-        return Condition("kernel", "mend", "no kernel python3 is registered", choose)
+    except (ImportError, LookupError):  # NoSuchKernel is a KeyError
+        return Condition("kernel", "mend", "there is none", pip("jupyterlab ipykernel"))
     is_name = command in ("python", "python3")  # a name: Jupyter takes the Python that it runs in
     command = sys.executable if is_name else command
-    result = run("import vitedu, sys; print(sys.prefix)", command)
-    if not result.ok:
+    if not run("import vitedu", command).ok:
         problem = f"the kernel python3 is {command}, which cannot import vitedu"
         return Condition("kernel", "mend", problem, choose)
-    if Path(result.out.strip()) != Path(sys.prefix):
-        problem = f"the kernel python3 is another Python, {command}; it has vitedu, too"
-        return Condition("kernel", "note", problem, f"To use this one: {choose}")
     return Condition("kernel", "good", f"python3 is {command} and imports vitedu")
 
 
-def machine(result: ProcessResult, torch_works: bool) -> list[Condition]:
-    """Look at the device, its precision, the profile, and the photographs of CIFAR-10."""
+def machine() -> Iterator[Condition]:
+    """Look at the device, its precision, the profile, and the photographs, where torch works."""
+    import torch
+
+    from vitedu.data import load_data
+    from vitedu.hardware import current_profile, pick_device, pick_precision
+
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    findings = [Condition("cores", "good", str(cores))]
-    if not result.ok:
-        if torch_works:
-            remedy = "set VITEDU_PROFILE to quick, laptop or gpu, or unset it"
-            again = pip("--editable .") if is_clone() else pip("--force-reinstall --no-deps", WHEEL)
-            remedy = remedy if "VITEDU_PROFILE" in result.last else again
-            findings.append(Condition("device", "mend", result.last, remedy))
-        return findings
-    hardware = json.loads(result.last)
-    summary = " ".join(word for word in (hardware["device"], hardware["name"]) if word)
-    summary = f"{summary}, {hardware['precision']}, {hardware['threads']} CPU threads"
-    if hardware["device"] == "cpu" and has_nvidia_gpu():
-        remedy = "this torch was built without CUDA; install a build with it, with its torchvision"
-        if cuda := hardware["cuda_build"]:
-            remedy = f"torch needs a driver for CUDA {cuda}; nvidia-smi shows the driver's"
-        problem = f"{summary}; an NVIDIA driver is here, but torch does not use it"
-        findings.append(Condition("device", "note", problem, remedy))
+    yield Condition("cores", "good", str(cores))
+    device = pick_device()
+    name = f" {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
+    precision = str(pick_precision(device)).removeprefix("torch.")
+    words = f"{device.type}{name}, {precision}, {torch.get_num_threads()} CPU threads"
+    if device.type == "cpu" and has_nvidia_gpu():
+        remedy = "install torch and torchvision with CUDA, for the driver that nvidia-smi shows"
+        words += "; an NVIDIA driver is here, but torch does not use it"
+        yield Condition("device", "note", words, remedy)
     else:
-        findings.append(Condition("device", "good", summary))
-    findings.append(Condition("profile", "good", hardware["profile"].removeprefix("profile ")))
-    findings.append(build(hardware["device"], hardware["cuda_build"]))
-    problem = hardware["photographs"]
-    text = problem or "60,000 photographs come with the package"
-    return [*findings, Condition("CIFAR-10", "note" if problem else "good", text)]
-
-
-def build(device: str, cuda: str | None) -> Condition:
-    """Look whether torch's build fits the machine: that for CUDA wastes gigabytes on a CPU."""
-    if not cuda:
-        return Condition("torch build", "good", "without CUDA")
-    if device == "cuda" or has_nvidia_gpu():
-        return Condition("torch build", "good", f"for CUDA {cuda}")
-    saving = "To save disk (the CUDA build takes 5.4 GB, the CPU build about a tenth):"
-    both = pip("--force-reinstall torch torchvision --index-url", CPU_BUILD)
-    remedy = f"It works. {saving}\n{'make clean && make setup' if is_clone() else both}"
-    text = f"for CUDA {cuda}, on a machine without an NVIDIA driver"
-    return Condition("torch build", "note", text, remedy)
+        yield Condition("device", "good", words)
+    try:
+        profile = str(current_profile()).splitlines()[0].removeprefix("profile ")
+        yield Condition("profile", "good", profile)
+    except ValueError as error:
+        yield Condition("profile", "mend", str(error), "set VITEDU_PROFILE to one, or unset it")
+    try:
+        load_data("cifar10", limit=1, held_out=1)
+        yield Condition("CIFAR-10", "good", "60,000 photographs come with the package")
+    except RuntimeError as error:
+        yield Condition("CIFAR-10", "note", str(error))
 
 
 def can_isolate() -> bool:

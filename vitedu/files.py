@@ -5,34 +5,22 @@ processes. Nothing here loads torch or numpy. Not here: what the files hold (``c
 ``fitting.checkpoints``, ``data``).
 """
 
-import glob
 import os
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 UNFINISHED = ".new"  # the suffix of a file that is being written
-ABANDONED_SECONDS = 3600.0  # an unfinished file of this age belongs to a process that was killed
 
 
 def data_folder() -> Path:
-    """Give the folder of results; it need not exist yet.
-
-    ``VITEDU_HOME`` wins; else it is the user's data folder as the platform has it. On macOS
-    platformdirs follows ``XDG_DATA_HOME``, which earlier versions of this package did not: where
-    results lie in the usual place, they stay in use.
-    """
+    """Give the folder of results, which need not exist yet: ``VITEDU_HOME``, else the usual one."""
     from platformdirs import user_data_path
 
     chosen = os.environ.get("VITEDU_HOME")
     if chosen:
         return Path(chosen).expanduser()
-    usual = Path.home() / "Library" / "Application Support" / "vitedu"
-    if sys.platform == "darwin" and usual.is_dir():
-        return usual
     return user_data_path("vitedu", appauthor=False)
 
 
@@ -50,8 +38,7 @@ def cache_folder() -> Path:
 def replace_file(path: Path) -> Iterator[Path]:
     """Give the path of a new file, which replaces ``path`` when the block ends without error.
 
-    A reader sees the old file or the new one, never a part. Each writer has a file of its own. What
-    a killed process left is removed by a later writer of the same file.
+    A reader sees the old file or the new one, never a part. Each writer has a file of its own.
 
     Example:
         >>> import tempfile
@@ -62,10 +49,6 @@ def replace_file(path: Path) -> Iterator[Path]:
         ['a.txt']
     """
     path = Path(path)
-    for old in path.parent.glob(f".{glob.escape(path.name)}.*{UNFINISHED}"):
-        with suppress(OSError):  # another writer may have removed it first
-            if time.time() - old.stat().st_mtime > ABANDONED_SECONDS:
-                old.unlink()
     new = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{UNFINISHED}")
     try:
         yield new

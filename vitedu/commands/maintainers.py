@@ -82,11 +82,10 @@ def solve_notebooks(args) -> None:
 
 
 def lint_notebooks(args) -> int:
-    """Print every problem, and what each core takes; status 1 if there is a problem."""
+    """Print every problem; status 1 if there is one."""
     from vitedu.commands.inspection import checker_problems
-    from vitedu.course.core import core_table
-    from vitedu.course.lint import lint, missing_notebooks
-    from vitedu.course.notebooks import find_notebooks, read
+    from vitedu.course.lint import lint
+    from vitedu.course.notebooks import find_notebooks
     from vitedu.course.stub_text import fix_notebook
 
     paths = find_notebooks(args.path)
@@ -94,8 +93,7 @@ def lint_notebooks(args) -> int:
         print(f"{path.name}: {', '.join(fix_notebook(path)) or 'nothing to mend'}")
     problems = [problem for path in paths for problem in lint(path)]
     if args.path.is_dir():
-        problems += missing_notebooks(args.path) + checker_problems()
-    print(core_table({path.stem: read(path) for path in paths}))
+        problems += checker_problems()
     print(*problems, f"{len(paths)} notebooks, {len(problems)} problems", sep="\n")
     return 1 if problems else 0
 

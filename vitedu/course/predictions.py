@@ -101,7 +101,7 @@ def again(notebook: str = "", guess: Any = None) -> None:
         _show_all()
         return
     name = results.notebook_named(notebook)
-    number, kept = name[:2], results.load_predictions().get(name, {})
+    number, kept = name[:2], results.load_table("predictions").get(name, {})
     if not kept:
         _ask_often_missed(number, OFTEN_MISSED.get(name), guess)
         return
@@ -141,7 +141,7 @@ def _ask_often_missed(number: str, missed: tuple[str, str, float] | None, guess:
 def _show_all() -> None:
     """Print every guess that is kept as a table."""
     rows = [["", "first", "again", "measured"]]
-    for notebook, kept in sorted(results.load_predictions().items()):
+    for notebook, kept in sorted(results.load_table("predictions").items()):
         for what, entry in kept.items():
             said = [_said(entry, key) for key in ("guess", "again", "measured")]
             rows.append([f"{notebook[:2]}  {what}", *said])

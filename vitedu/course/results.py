@@ -1,8 +1,9 @@
 """The store of a student's results: one small JSON file that survives a kernel restart.
 
-Role: stores the result of each check, the number of hints taken and what was guessed before a
-measurement (see ``course.predictions``), and shows the results as a table.
-Loads neither torch nor numpy. The folder and the lock come from ``vitedu.files``.
+Role: stores the result of each check, the number of hints taken, what was guessed before a
+measurement (``course.predictions``) and what a student measured (``course.kept``), and shows the
+results as a table. Loads neither torch nor numpy. The folder and the lock come from
+``vitedu.files``.
 
 Two results of every exercise are kept: the latest and the best. A later failure changes only the
 latest, so points once earned stay until ``forget``. The tables count the best and say where the
@@ -19,10 +20,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from vitedu import files
-from vitedu.course.kept import kept
 from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, find, in_notebook, notebook_named
 
 STATUSES = ("passed", "failed", "error", "not_attempted")
@@ -33,12 +35,10 @@ FIELDS = tuple(
 )
 
 VERSION = 1
-ENDS = "ends"  # where ``course.kept`` keeps which cores were read to their last cell
+ENDS = "ends"  # where ``measurements`` keeps which cores were read to their last cell
 END_WITH_A_PICTURE = "01_patches", "02_attention", "03_encoder", "04_training"
 
-# changes that are not written yet, each with the table that it changes
-_pending: dict[Path, list[tuple[str, Callable[[dict], None]]]] = {}
-_messages: set[str] = set()
+_unwritten: dict[Path, bytes] = {}  # what a file should hold and could not be written
 
 
 def record(report: dict) -> None:
@@ -69,7 +69,7 @@ def record(report: dict) -> None:
         attempts = entry.get("attempts", 0) + (result["status"] != "not_attempted")
         entry.update(result, best=best, hints_used=hints, attempts=attempts)
 
-    _update(change)
+    update("exercises", change)
 
 
 def record_challenge(exercise: str, stopped: int, total: int) -> None:
@@ -82,12 +82,12 @@ def record_challenge(exercise: str, stopped: int, total: int) -> None:
         new = {"stopped": stopped, "total": total, "best": max(stopped, best), "time": time.time()}
         entry["challenge"] = new
 
-    _update(change)
+    update("exercises", change)
 
 
 def record_source(exercise: str, source: dict) -> None:
     """Store the ``statements`` of an answer that passed, or the ``reason`` why it has none."""
-    _update(lambda entries: entries.setdefault(exercise, {}).update(source=source))
+    update("exercises", lambda entries: entries.setdefault(exercise, {}).update(source=source))
 
 
 def count_hint(exercise: str) -> int:
@@ -105,7 +105,7 @@ def count_hint(exercise: str) -> int:
         number = min(entry.get("hints_used", 0) + 1, NUM_HINTS)
         entry["hints_used"] = number
 
-    _update(change)
+    update("exercises", change)
     return number
 
 
@@ -116,7 +116,7 @@ def forget(exercise: str) -> None:
         ValueError: the exercise is unknown.
     """
     exercise = find(exercise).id
-    _update(lambda entries: entries.pop(exercise, None))
+    update("exercises", lambda entries: entries.pop(exercise, None))
 
 
 def record_prediction(notebook: str, what: str, change: Callable[[dict], None]) -> None:
@@ -125,8 +125,9 @@ def record_prediction(notebook: str, what: str, change: Callable[[dict], None]) 
     ``VITEDU_KEEP_PREDICTIONS=0`` keeps none.
     """
     if os.environ.get("VITEDU_KEEP_PREDICTIONS") != "0":
-        _update(
-            lambda kept: change(kept.setdefault(notebook, {}).setdefault(what, {})), "predictions"
+        update(
+            "predictions",
+            lambda kept: change(kept.setdefault(notebook, {}).setdefault(what, {})),
         )
 
 
@@ -142,25 +143,12 @@ def load(home: Path | None = None) -> dict[str, dict]:
         ``source`` (the latest text that passed, or the reason why there is none). An exercise for
         which only hints were taken has no status.
     """
-    return _load((home or files.data_folder()) / "progress.json", "exercises")
+    return load_table("exercises", home)
 
 
-def load_predictions() -> dict[str, dict[str, dict]]:
-    """Read the guesses: notebook -> what was asked -> what ``record_prediction`` kept."""
-    return _load(files.data_folder() / "progress.json", "predictions")
-
-
-def _load(path: Path, table: str) -> dict[str, dict]:
-    """Read one table of the file, with the changes that are not written yet."""
-    try:
-        entries = _read(path)[table]
-    except OSError as error:
-        _print_once(f"{path} cannot be read ({error.strerror or error}); going on without it.")
-        entries = {}
-    for name, change in _pending.get(path, ()):
-        if name == table:
-            change(entries)
-    return entries
+def load_table(table: str, home: Path | None = None) -> dict[str, dict]:
+    """Read one table: "exercises", "predictions" or "measurements" (by notebook and name)."""
+    return _tables((home or files.data_folder()) / "progress.json")[table]
 
 
 def _rank(result: dict) -> tuple:
@@ -170,89 +158,76 @@ def _rank(result: dict) -> tuple:
 # --- the file ----------------------------------------------------------------------------------
 
 
-def _update(change: Callable[[dict], None], table: str = "exercises") -> None:
-    """Read, change and write the file while holding its lock."""
+def update(table: str, change: Callable[[dict], object]) -> None:
+    """Read, change and write one table of the file while holding its lock."""
     path = files.data_folder() / "progress.json"
-    changes = _pending.setdefault(path, [])
-    changes.append((table, change))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The file is replaced in one step. The lock keeps two results at once from losing one.
         with files.file_lock(path.with_suffix(".lock"), LOCK_SECONDS):
-            stored = _read(path)
-            for name, each in changes:
-                each(stored[name])
-            files.write_whole(path, json.dumps({"version": VERSION, **stored}, indent=1).encode())
+            files.write_whole(path, _changed(_read(path), table, change))
+            _unwritten.pop(path, None)
     except OSError as error:
-        _load(
-            path, table
-        )  # runs the change, which may return something to its caller (see ``count_hint``)
+        _unwritten[path] = _changed(_tables(path), table, change)
         _print_once(
             f"{path} cannot be written ({error.strerror or error}); results stay in memory until "
             "this kernel ends. Set VITEDU_HOME to a folder of yours to keep them."
         )
-    else:
-        changes.clear()
 
 
-def _read(path: Path) -> dict[str, dict[str, dict]]:
+def _changed(tables: dict[str, dict], table: str, change: Callable[[dict], object]) -> bytes:
+    change(tables[table])
+    return json.dumps({"version": VERSION, **tables}, indent=1).encode()
+
+
+def _tables(path: Path) -> dict[str, dict]:
+    try:
+        return _read(path)
+    except OSError as error:
+        _print_once(f"{path} cannot be read ({error.strerror or error}); going on without it.")
+        return {"exercises": {}, "predictions": {}, "measurements": {}}
+
+
+def _read(path: Path) -> dict[str, dict]:
     """Read the tables of the file. One that cannot be used is renamed, with a message."""
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
-        return {"exercises": {}, "predictions": {}}
-    version = VERSION
-    try:
-        found = json.loads(text)
-        if (version := found.get("version", VERSION)) > VERSION:
-            raise ValueError("a newer version")
-        return {
-            "exercises": {name: _validate(entry) for name, entry in found["exercises"].items()},
-            # files before version 0.3 have none
-            "predictions": {
-                name: dict(each) for name, each in found.get("predictions", {}).items()
-            },
-        }
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        number = 1
-        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-            number += 1
+    with suppress(FileNotFoundError):
+        text, version = _unwritten.get(path) or path.read_bytes(), VERSION
         try:
-            os.replace(path, aside)
-        except OSError:
-            aside = path  # the folder is read-only, or another process has just renamed the file
-        is_newer = isinstance(version, int) and version > VERSION
-        what = "was written by a newer vitedu" if is_newer else "was damaged"
-        _print_once(f"{path} {what}; it is kept as {aside.name} and a new one begins.")
-        return {"exercises": {}, "predictions": {}}
+            found = json.loads(text)
+            if (version := found.get("version", VERSION)) > VERSION:
+                raise ValueError("a newer version")
+            for entry in found["exercises"].values():
+                _row(EXERCISES[0], entry)  # what cannot be shown is damaged
+            return {
+                "exercises": found["exercises"],
+                # files before version 0.3 have none
+                "predictions": dict(found.get("predictions", {})),
+                "measurements": dict(found.get("measurements") or _former_measurements(path)),
+            }
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            number = 1
+            while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+                number += 1
+            try:
+                os.replace(path, aside)
+            except OSError:
+                aside = path  # the folder is read-only, or another process has just renamed it
+            is_newer = isinstance(version, int) and version > VERSION
+            what = "was written by a newer vitedu" if is_newer else "was damaged"
+            _print_once(f"{path} {what}; it is kept as {aside.name} and a new one begins.")
+    return {"exercises": {}, "predictions": {}, "measurements": _former_measurements(path)}
 
 
-def _validate(entry: dict) -> dict:
-    """Return the entry if all its fields have the right types.
-
-    Raises:
-        TypeError, KeyError, AttributeError: they have not.
-    """
-    results = [entry] if "status" in entry else []
-    results += [entry["best"]] if "best" in entry else []
-    for result in results:
-        numbers = result["points"] + result["max_points"] + result["time"]
-        if result["status"] not in STATUSES or not isinstance(numbers, int | float):
-            raise TypeError("not a result")
-    counts = [entry.get("hints_used", 0), entry.get("attempts", 0)]
-    if "challenge" in entry:
-        counts += [entry["challenge"][name] for name in ("stopped", "total", "best")]
-    source = entry.get("source", {})
-    texts = [source.get("reason", ""), *source.get("statements", {}).values()]
-    if not isinstance(sum(counts), int) or not all(isinstance(text, str) for text in texts):
-        raise TypeError("not a count, or not a text")
-    return entry
+def _former_measurements(path: Path) -> dict[str, dict]:
+    """Read them where versions before 0.3 kept them: in a file of their own."""
+    with suppress(OSError, ValueError):
+        return json.loads(path.with_name("measurements.json").read_bytes())
+    return {}
 
 
+@cache
 def _print_once(message: str) -> None:
-    if message not in _messages:
-        _messages.add(message)
-        print(f"vitedu: {message}", file=sys.stderr)
+    print(f"vitedu: {message}", file=sys.stderr)
 
 
 # --- the tables --------------------------------------------------------------------------------
@@ -291,7 +266,8 @@ def table_html(notebook: str | None = None) -> str:
     for name, earned, possible, words, rows in _groups(notebook):
         lines.append(
             f'<tr><th colspan="3" style="text-align:left">{html.escape(name)}</th>'
-            f'<th colspan="4" style="text-align:left">{_html_bar(earned, possible)} {words}</th>'
+            '<th colspan="4" style="text-align:left"><progress aria-hidden="true" '
+            f'style="width:6em" value="{earned:g}" max="{possible}"></progress> {words}</th>'
             "</tr>"
         )
         for row in rows:
@@ -341,7 +317,9 @@ def next_step(notebook: str | None = None) -> str:
     step = min(is_left, key=lambda e: (e.stem != stem, not e.core, e.notebook < start))
     words = f"{step.number} {step.id} ({'core' if step.core else MORE}, {step.minutes} min)"
     reached = stem or max((e.notebook for e in EXERCISES if e.notebook < step.notebook), default="")
-    is_open = reached in END_WITH_A_PICTURE and reached not in kept(ENDS)
+    is_open = reached in END_WITH_A_PICTURE and reached not in load_table("measurements").get(
+        ENDS, {}
+    )
     if is_open and not any(exercise.stem == reached for exercise in is_left):
         return f"next: the rest of {reached}, as far as the picture at its end; then {words}"
     return f"next: {words}"
@@ -371,12 +349,3 @@ def _bar(earned: float, possible: int) -> str:
     """Draw a bar that is full only when everything is earned."""
     filled = int(20 * earned / possible + 1e-9) if possible else 0
     return "#" * filled + "-" * (20 - filled)
-
-
-def _html_bar(earned: float, possible: int) -> str:
-    share = 100 * earned / possible if possible else 0
-    return (
-        '<span aria-hidden="true" style="display:inline-block;width:5em;height:.7em;'
-        'border:1px solid currentColor;vertical-align:middle"><span style="display:block;'
-        f'height:100%;width:{share:.0f}%;background:currentColor;opacity:.6"></span></span>'
-    )

@@ -21,9 +21,9 @@ import nbformat
 from nbformat import NotebookNode, v4
 
 from vitedu.course.colab import PLACEHOLDER, REPOSITORY
-from vitedu.course.notebooks import find_notebooks, read, solve_notebook
+from vitedu.course.notebooks import find_notebooks, read
 from vitedu.course.references import reference_source, solution_source
-from vitedu.course.tour import profile_name, tour_notebook
+from vitedu.course.tour import tour
 from vitedu.exercises import EXERCISES, in_file
 from vitedu.plots.explorer import WIDGET
 from vitedu.plots.style import DPI, CourseFigure
@@ -47,11 +47,8 @@ SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
 # a link to another shelf or folder, where the pages stand in one; a link to a heading
 SHELF = re.compile(r"\]\((?:\.\./)?(?:notebooks/)?(?:more/)?(?=\w+\.(?:ipynb|md))")
 ANCHOR = re.compile(r"\]\((\w+\.ipynb|)#([^)]+)\)")
-# beside the notebooks: what they mean by their words, and a page for teachers
-WORDS, FIRST_WEEK = "words.md", "../.github/FIRST_WEEK.md"
+WORDS = "words.md"  # beside the notebooks: what they mean by their words
 GITHUB = f"https://github.com/{REPOSITORY}"
-TEACH = " Teachers find [a plan for the first week]({})."
-ELSEWHERE = re.compile(r"\[([^]]+)\]\((?!https?:|#|[^)]*\.ipynb)[^)]+\)")  # a link to no page
 MIN_LETTERS = 20  # letters without spaces; a shorter line of a reference gives nothing away
 
 SETTINGS: dict[str, Any] = {
@@ -110,8 +107,7 @@ def write_site(
     Args:
         path: a notebook of the course, or a folder of them, as students get them.
         out: new, empty, or pages of an earlier build, which go.
-        runs: keeps the solved notebooks with their outputs, and in ``results`` what their checks
-            said. A notebook that has the same cells and the same profile is not run again.
+        runs: keeps the solved notebooks with their outputs, as ``tour`` left them.
         instructor: add the solution below every answer cell, folded.
         draw: gives the picture of the front page.
 
@@ -119,8 +115,8 @@ def write_site(
         What is wrong with the pages; an empty list if nothing is.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solve_notebook``; a notebook
-            fails; ``out`` holds other things; or Sphinx is not installed.
+        FileNotFoundError, ValueError: as ``tour``; a notebook fails; ``out`` holds other things; or
+            Sphinx is not installed.
     """
     # on the pages, what is more stands below its core
     paths, out = sorted(find_notebooks(path), key=lambda each: each.stem), Path(out)
@@ -131,9 +127,11 @@ def write_site(
     if out.exists() and any(out.iterdir()) and not (out / "objects.inv").exists():
         raise ValueError(f"{out} holds other things than pages; name a new folder.")
     students = {each.stem: read(each) for each in paths}
+    if not tour(path, runs, again=False):
+        raise ValueError("a solved notebook fails, so there are no pages; see above.")
     pages = {
-        each.stem: merge_outputs(students[each.stem], run_solved(each, Path(runs)), instructor)
-        for each in paths
+        name: merge_outputs(student, nbformat.read(runs / f"{name}.ipynb", 4), instructor)
+        for name, student in students.items()
     }
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
@@ -147,7 +145,6 @@ def write_site(
         app.build()
     log = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
     faults = [line.replace(f"{source}{os.sep}", "") for line in log.splitlines()]
-    faults += find_wordless(out)
     return faults if instructor else faults + find_leaks(out, students.values())
 
 
@@ -168,26 +165,6 @@ def setup(app) -> dict[str, bool]:
 
 
 # --- pages before they are built ------------------------------------------------------------------
-
-
-def run_solved(path: Path, runs: Path) -> NotebookNode:
-    """Give the solved variant of a notebook with outputs, from the folder ``runs`` if it is there.
-
-    Raises:
-        ValueError: it does not run to its end.
-    """
-    run_path = runs / path.name
-    if run_path.exists():
-        stored, solved = nbformat.read(run_path, as_version=4), solve_notebook(read(path))
-        sources = [[cell.source for cell in notebook.cells] for notebook in (solved, stored)]
-        if sources[0] == sources[1] and stored.metadata.get("vitedu_profile") == profile_name():
-            print(f"{path.stem}: its run lies in {run_path}")
-            return stored
-    run = tour_notebook(path, runs)
-    if run.problem:
-        raise ValueError(f"{path.name}, solved, stopped early: {run.problem}.")
-    print(f"{path.stem}: ran for {run.seconds:.0f} seconds", flush=True)
-    return run.notebook
 
 
 def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) -> NotebookNode:
@@ -283,12 +260,9 @@ def source_files(
                 thread += f"**[{titles[name]}]({name}.ipynb)**: {THREAD[cell.id]}\n\n"
                 thread += f"![{alt_text(output)}]({cell.id}.png)\n\n"
         lists.append(f"**[{titles[name]}]({name}.ipynb)**\n\n{write_exercises(name, headings)}")
-    week = folder / FIRST_WEEK
-    for path in (folder / WORDS, week):
-        if path.exists():
-            others.append(path.stem)
-            text = ELSEWHERE.sub(r"\1", path.read_text(encoding="utf-8"))
-            files[path.name] = SHELF.sub("](", text)
+    if (folder / WORDS).exists():
+        others.append("words")
+        files[WORDS] = SHELF.sub("](", (folder / WORDS).read_text(encoding="utf-8"))
     if picture:
         files["picture.png"] = picture.png(2 * DPI)
     first = next(iter(pages))
@@ -298,7 +272,6 @@ def source_files(
         title=titles[first],
         name=first,
         course="the course" if REPOSITORY == PLACEHOLDER else f"[the course]({GITHUB})",
-        teach=TEACH.format(week.name) if week.name in files else "",
         thread=f"## One model, ever more of it yours\n\n{thread}" if thread else "",
         notebooks="\n".join(lists),
         note=write_note(pages[first], instructor),
@@ -326,16 +299,6 @@ def write_exercises(name: str, headings: Mapping[str, str]) -> str:
 
 
 # --- pages after they were built ------------------------------------------------------------------
-
-
-def find_wordless(folder: Path) -> list[str]:
-    """List the pictures in a folder of pages that have no words. Sphinx itself checks the links."""
-    faults = []
-    for path in sorted(Path(folder).glob("*.html")):
-        for picture in re.findall(r"<img\b[^>]*>", path.read_text(encoding="utf-8")):
-            if not re.search(r'\balt="[^"]', picture):
-                faults.append(f"{path.name}: a picture has no words: {picture[:80]}")
-    return faults
 
 
 def find_leaks(folder: Path, students: Iterable[NotebookNode]) -> list[str]:

@@ -87,34 +87,22 @@ def execute(
     return Run(notebook, time.perf_counter() - start, problem, entries)
 
 
-def tour_notebook(path: Path, runs: Path) -> Run:
-    """Run the solved variant of a notebook, and store it with its outputs in the folder ``runs``.
-
-    All share one store of results, so that ``progress()`` shows those before as solved. One that
-    ran to its end gets the name of its profile as a mark.
-
-    Raises:
-        ValueError: as ``solve_notebook``.
-    """
-    folder = path.resolve().parent
-    run = execute(solve_notebook(read(path)), folder, seconds=3600, home=runs / "results")
-    if not run.problem:
-        run.notebook.metadata["vitedu_profile"] = profile_name()
-    runs.mkdir(parents=True, exist_ok=True)
-    nbformat.write(run.notebook, runs / path.name)
-    return run
-
-
 def profile_name() -> str:
     """Give the profile in which ``execute`` runs."""
     return os.environ.get("VITEDU_PROFILE", "quick")
 
 
-def tour(path: Path, out: Path) -> bool:
-    """Run every solved notebook and store each with its outputs.
+def tour(path: Path, out: Path, *, again: bool = True) -> bool:
+    """Run every solved notebook, and store each with its outputs in the folder ``out``.
 
-    Prints a table: notebook, code cells, seconds, result. ``vitedu site`` makes pages
-    of what lies in ``out``.
+    Prints a table: notebook, code cells, seconds, result. All share one store of results, so that
+    ``progress()`` shows those before as solved. One that ran to its end gets the name of its
+    profile as a mark; ``vitedu site`` makes pages of it.
+
+    Args:
+        path: a notebook of the course, or a folder of them.
+        out: a folder.
+        again: run also what lies there with the same cells and the same profile.
 
     Returns:
         True if every notebook ran to its end and every exercise in it passed.
@@ -122,13 +110,22 @@ def tour(path: Path, out: Path) -> bool:
     Raises:
         FileNotFoundError, ValueError: as ``find_notebooks`` and ``solve_notebook``.
     """
-    paths = find_notebooks(path)
-    shutil.rmtree(Path(out) / "results", ignore_errors=True)  # what passes, passes in this tour
+    paths, out = find_notebooks(path), Path(out)
+    if again:
+        shutil.rmtree(out / "results", ignore_errors=True)  # what passes, passes in this tour
+    out.mkdir(parents=True, exist_ok=True)
     width = max(len("notebook"), *(len(each.stem) for each in paths))
     print(f"{'notebook':<{width}}  {'cells':>5}  {'seconds':>7}  result", flush=True)
     all_passed = True
     for each in paths:
-        run = tour_notebook(each, Path(out))
+        solved = solve_notebook(read(each))
+        if not again and _has_run(solved, out / each.name):
+            print(f"{each.stem:<{width}}  its run lies in {out}")
+            continue
+        run = execute(solved, each.resolve().parent, seconds=3600, home=out / "results")
+        if not run.problem:
+            run.notebook.metadata["vitedu_profile"] = profile_name()
+        nbformat.write(run.notebook, out / each.name)
         wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
         passed = [name for name in wanted if run.entries.get(name, {}).get("status") == "passed"]
         result = f"{len(passed)} of {len(wanted)} exercises passed"
@@ -141,6 +138,15 @@ def tour(path: Path, out: Path) -> bool:
         print(f"{each.stem:<{width}}  {cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
     print(f"{len(paths)} notebooks in {out}")
     return all_passed
+
+
+def _has_run(solved: NotebookNode, path: Path) -> bool:
+    """Tell whether a file holds a notebook with outputs of this profile, and these cells."""
+    if not path.exists():
+        return False
+    ran = nbformat.read(path, as_version=4)
+    same = [cell.source for cell in solved.cells] == [cell.source for cell in ran.cells]
+    return same and ran.metadata.get("vitedu_profile") == profile_name()
 
 
 class CheckedFile(NamedTuple):

@@ -7,7 +7,6 @@ A record in the folder says which cells were laid. Not here: ``my_vit.py`` (``ex
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -28,7 +27,6 @@ from vitedu.files import write_whole
 
 RECORD = ".vitedu.json"
 PAGES = ("AGENTS.md", "words.md")  # that belong beside the notebooks
-AGAIN = "rename the file, and vitedu start lays it anew."
 
 
 def lay_notebooks(folder: Path) -> list[str]:
@@ -56,7 +54,6 @@ def lay_notebooks(folder: Path) -> list[str]:
             before, cells = known["cells"], _digests(notebook)
             place = folder / known.get("file", shelf_path(source.name))
             if before == cells and place.is_file():
-                lines += _compare_cells(place, [name for _, name in exercise_cells(notebook)])
                 continue
             laid, answers = laid + 1, answers + _fill_in(notebook, entries)
             untouched = _digests_of(place) == known.get("laid", before)
@@ -67,11 +64,7 @@ def lay_notebooks(folder: Path) -> list[str]:
             if untouched and place != new:
                 place.unlink()
             elif place != new:
-                changed = sum(before[name] != cells[name] for name in before.keys() & cells.keys())
-                lines.append(
-                    f"{new} is the new version of {place.name}: {len(cells.keys() - before.keys())}"
-                    f" cells are new, {changed} changed, {len(before.keys() - cells.keys())} gone."
-                )
+                lines.append(f"{new} is the new version of {place.name}.")
             file = new.relative_to(folder).as_posix()
             record[source.stem] = {"file": file, "cells": cells, "laid": _digests(notebook)}
             write_whole(folder / RECORD, json.dumps(record).encode())
@@ -79,15 +72,13 @@ def lay_notebooks(folder: Path) -> list[str]:
     except OSError as error:
         reason = f"{folder} cannot be written ({error.strerror or error})"
         raise OSError(f"{reason}; name another folder: vitedu start FOLDER") from None
-    for name in entries.keys() - BY_ID if laid else ():
-        lines.append(f"{name} is no exercise any more; your answer stays in your old notebook.")
     instead = f", {replaced} of them in place of one that nobody touched" if replaced else ""
     done = f"{laid} notebooks laid{instead}, {answers} of your answers in them"
     return [*lines, f"{folder}: {done if laid else 'as you left it'}."]
 
 
 def _lay_pages(source: Path, folder: Path, record: dict[str, dict]) -> None:
-    """Lay the pages, renew those that nobody changed, and remove what earlier versions laid too."""
+    """Lay the pages, and renew those that nobody changed."""
     for name in PAGES:
         page, new = folder / name, (source / name).read_bytes()
         before = record.get(name, {}).get("laid")
@@ -96,9 +87,6 @@ def _lay_pages(source: Path, folder: Path, record: dict[str, dict]) -> None:
             write_whole(page, new)
             record[name] = {"laid": hashlib.sha256(new).hexdigest()}
             write_whole(folder / RECORD, json.dumps(record).encode())
-    for page in (folder / "CLAUDE.md", folder / "GEMINI.md"):
-        if page.is_file() and page.read_text("utf-8", "replace").lstrip("@./") == "AGENTS.md\n":
-            page.unlink()
 
 
 def first_notebook(folder: Path) -> str:
@@ -187,16 +175,3 @@ def _fill_in(notebook: NotebookNode, entries: dict[str, dict]) -> int:
                 notebook.cells[index].source = "\n\n\n".join(texts)
                 count += 1
     return count
-
-
-def _compare_cells(path: Path, wanted: list[str]) -> Iterator[str]:
-    """Say whether cells of exercises in the student's notebook are gone or moved."""
-    try:
-        found = dict.fromkeys(name for _, name in exercise_cells(read(path)))
-    except ValueError:
-        yield f"{path} cannot be read as a notebook; {AGAIN}"
-        return
-    if missing := [name for name in wanted if name not in found]:
-        yield f"{path} has no cell for {', '.join(missing)} any more; {AGAIN}"
-    elif list(found) != wanted:
-        yield f"{path}: its exercises stand in another order now, and a Run All follows that order."
