@@ -125,7 +125,7 @@ def test_train_gives_the_same_weights_for_the_same_seed(folder, tmp_path):
         (["--layer-decay", "0"], "layer_decay must be in (0, 1]"),
         (["--example"], "--example draws what --data would name"),
         (["--lr", "0.2", "--set", "lr=0.1"], "lr is set twice"),
-        (["--set", "rope=true", "--set", "num_heads=64"], "rope needs a head_dim divisible by 4"),
+        (["--set", "rope=true", "--set", "num_heads=64"], "need a head_dim divisible by 4"),
         (["--limit", "-3"], "limit must be a positive integer"),
         (["--device", "gpu"], "Choices: auto, cpu, cuda, mps"),
         (["--data", "no_such_thing"], "no data named 'no_such_thing'"),

@@ -59,10 +59,6 @@ class ModelFile:
         ViTConfig(**asdict(config))  # refuses such sizes
         return config
 
-    def start_run(self, *arguments) -> Run:
-        """Set a run up; arguments as ``Run``."""
-        return FileRun(self.module, *arguments)
-
 
 class FileRun(Run):
     """A run whose steps, order of images aside, are those of a student's file."""

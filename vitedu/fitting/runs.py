@@ -30,7 +30,7 @@ from vitedu.fitting.checkpoints import (
 from vitedu.fitting.curves import draw_curves
 from vitedu.fitting.history import DivergedError, History
 from vitedu.fitting.loop import Run, TrainConfig, fit, measure_test_accuracy
-from vitedu.fitting.model_file import COPY, SETTINGS, ModelFile
+from vitedu.fitting.model_file import COPY, SETTINGS, FileRun, ModelFile
 from vitedu.fitting.recipes import FINE_TUNING, recipe, thread_recipe
 from vitedu.fitting.resuming import refuse_changes
 from vitedu.fitting.settings import read_settings
@@ -100,13 +100,13 @@ def main_train(
         known = ", ".join(SETTINGS)
         raise ValueError(f"the loop of a file takes {known} (got {', '.join(others)}).")
     description = open_folder(out, resume)
-    if description:
+    if not description:
+        description, start = begin(given, changes, model_options, model_file)
+    else:
         start = go_on(out, description, given, {**changes, **model_options}, model_file)
         if is_ended(out, description):
             print(f"{out} holds a run that has ended: {outcome_line(description)}")
             return 0
-    else:
-        description, start = begin(given, changes, model_options, model_file)
     info = description["data"]
     size = description["model"]["image_size"]
     images = load(info["source"], limit=info["limit"], image_size=size)
@@ -233,7 +233,7 @@ def train(
 
     def start_run(*arguments) -> Run:
         """Set the run up; one that is refused has not made its folder."""
-        run = model_file.start_run(*arguments) if model_file else Run(*arguments)
+        run = FileRun(model_file.module, *arguments) if model_file else Run(*arguments)
         if not state.exists():
             save_checkpoint(out, model, description)
             if model_file:
