@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitedu.encoder import EncoderBlock
@@ -66,8 +65,8 @@ def test_capture_looks_into_the_fused_form():
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"qkv_bias": False, "num_registers": 2}],
-    ids=["textbook", "no bias, registers"],
+    [{}, {"qkv_bias": False, "num_registers": 2}, {"rope": True, "qk_norm": True}],
+    ids=["textbook", "no bias, registers", "rope, QK-norm"],
 )
 def test_a_last_block_makes_what_the_head_reads(options):
     """The class token alone: logits and gradients of a longhand block that makes all tokens."""
@@ -92,34 +91,14 @@ def test_a_last_block_makes_what_the_head_reads(options):
     assert capture(model, images)["norm"].shape == (3, tokens, 128)  # who looks sees all
 
 
-@pytest.mark.parametrize(
-    "options", [{"pool": "mean"}, {"rope": True}, {"qk_norm": True}, {"fused": False}], ids=str
-)
-def test_a_last_block_makes_all_tokens_where_its_short_way_is_not_the_same(options):
-    """A mean reads all tokens, and a query that meets the tokens has no key to turn or to norm."""
+@pytest.mark.parametrize("options", [{"pool": "mean"}, {"fused": False}], ids=str)
+def test_a_last_block_makes_all_tokens_where_they_are_read(options):
+    """By a mean, or by whoever looks at a longhand form."""
     model = build_model(preset("vit_micro_patch8_32", **{"fused": True, **options}))
     assert type(model.blocks[-1]) is EncoderBlock
     if "pool" in options:  # one token fewer, two vectors fewer
         assert model.cls_token.numel() == 0 and model.pos_embed.shape[1] == 16
     assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
-
-
-def test_a_last_block_calls_what_took_the_place_of_its_projection():
-    """A layer with more than weight and bias keeps what it adds."""
-
-    class Doubled(nn.Linear):
-        def forward(self, x):
-            return 2 * super().forward(x)
-
-    torch.manual_seed(0)
-    model = build_model(preset("vit_micro_patch8_32", fused=True))
-    images = torch.randn(3, 3, 32, 32)
-    before = model(images)
-    model.blocks[-1].attn.qkv.__class__ = Doubled
-    after = model(images)
-    model.blocks[-1].__class__ = EncoderBlock
-    torch.testing.assert_close(after, model(images), rtol=0, atol=1e-5)
-    assert not torch.allclose(after, before, rtol=0, atol=1e-3)
 
 
 def test_with_a_conv_stem_an_image_does_not_depend_on_its_batch():

@@ -1,6 +1,7 @@
 """The training panel trains as ``fit`` does, obeys its buttons, and shows what happens."""
 
 import re
+import time
 
 import pytest
 import torch
@@ -44,13 +45,11 @@ def panel_of(data, at_step=None, **kwargs):
     return panel
 
 
-def test_run_is_that_of_fit_however_often_it_pauses(data):
+def test_run_is_that_of_fit(data):
     """The same weights and the same history, to the last bit, and a loss for every step."""
     model = new_model()
     history = fit(model, data, CONFIG, show_progress=False)
-    panel = panel_of(data, {2: TrainingPanel.pause, 5: TrainingPanel.pause})
-    # each pause shows itself, and is over at once
-    panel.show = lambda: panel.start() if panel.state == "paused" else None
+    panel = panel_of(data)
     panel.start()
     panel.thread.join()
     assert panel.state == "done"
@@ -103,28 +102,10 @@ def test_wait_starts_the_run_draws_meanwhile_and_gives_its_history(data, monkeyp
         panel.wait()
 
 
-def test_pause_holds_the_run_and_start_goes_on(data):
-    """Between the two, no step is made."""
-    panel = panel_of(data, {3: TrainingPanel.pause})
-    panel.start()
-    while panel.state in ("running", "pausing"):
-        panel.thread.join(timeout=0.05)
-    panel.thread.join(timeout=0.2)
-    assert (panel.thread.is_alive(), len(panel.losses)) == (True, 3)
-    panel.seconds = 30.0  # of three steps
-    left = duration(10.0 * (STEPS - 3))
-    assert f", about {left} left, " in panel.describe(panel.moment)
-    panel.start()
-    panel.thread.join()
-    assert (panel.state, len(panel.losses)) == ("done", STEPS)
-    assert " left, " not in panel.describe(panel.moment)
-
-
 def test_stop_keeps_what_was_learned(data):
-    """In the middle of an epoch; also out of a pause."""
+    """In the middle of an epoch, after the step that is being made."""
     start = new_model().head.weight.detach().clone()
-    panel = panel_of(data, {3: TrainingPanel.pause})
-    panel.show = lambda: panel.stop() if panel.state == "paused" else None
+    panel = panel_of(data, {3: TrainingPanel.stop})
     panel.start()
     panel.thread.join()
     assert panel.state == "stopped"
@@ -132,12 +113,18 @@ def test_stop_keeps_what_was_learned(data):
     assert not torch.equal(panel.model.head.weight, start)
 
 
-def test_pause_after_stop_leaves_the_run_stopped(data):
-    """Whoever clicks pause too late waits for nothing: the run ends after the step being made."""
-    panel = panel_of(data, {3: lambda panel: (panel.stop(), panel.pause())})
-    panel.start()
-    panel.thread.join(timeout=30)
-    assert (panel.state, len(panel.losses)) == ("stopped", 3)
+def test_a_running_panel_tells_the_time_left(data):
+    """As long as each step takes what those so far took; a run that is over tells none."""
+
+    def hear(panel):
+        panel.began = time.monotonic() - 30.0
+        panel.moment = panel._current_moment()
+        heard.append(panel.describe(panel.moment))
+
+    heard, panel = [], panel_of(data, {4: hear})  # before the fourth step is counted
+    panel.wait()
+    assert f", about {duration(10.0 * (STEPS - 3))} left, " in heard[0]
+    assert " left, " not in panel.describe(panel.moment)
 
 
 def test_a_broken_run_says_why(data):
@@ -151,11 +138,10 @@ def test_a_broken_run_says_why(data):
 
 def test_a_new_panel_stops_the_one_before(data):
     """A cell that is run again does not leave a training behind."""
-    first = panel_of(data, {2: TrainingPanel.pause})
+    first = panel_of(data, {2: lambda _: panel_of(data)})
     first.start()
-    panel_of(data)
     first.thread.join()
-    assert first.state == "stopped"
+    assert (first.state, len(first.losses)) == ("stopped", 2)
 
 
 def test_still_form_shows_the_end_of_the_run(data):
@@ -169,38 +155,19 @@ def test_still_form_shows_the_end_of_the_run(data):
 
 
 def test_buttons_follow_the_run(data):
-    """Start becomes pause, then go on; when it is over, both rest and the words say so."""
-    panel = panel_of(data, {3: TrainingPanel.pause})
+    """One of them can be clicked at a time; when it is over, both rest and the words say so."""
+    seen = []
+    panel = panel_of(data, {3: lambda panel: (panel.show(), seen.append(stop.disabled))})
     panel.widget = live = panel.widget_view()
     (go, stop), words, picture = live.children[0].children, live.children[1], live.children[2]
-    assert (go.description, go.disabled, stop.disabled) == ("start", False, True)
+    assert (go.disabled, stop.disabled) == (False, True)
     before = picture.value
     go.click()
-    while panel.state in ("running", "pausing"):
-        panel.thread.join(timeout=0.05)
-    panel.show()
-    assert (go.description, stop.disabled) == ("go on", False)
-    assert "Paused. Step 3 of 8" in words.value
-    go.click()
     panel.thread.join()
     panel.show()
-    assert (go.disabled, stop.disabled) == (True, True)
+    assert seen == [False] and (go.disabled, stop.disabled) == (True, True)
     assert "Done. Step 8 of 8" in words.value
     assert picture.value != before
-
-
-def test_a_pause_is_told_when_its_step_is_kept(data, monkeypatch):
-    """Who sees "paused" finds that step: its answers are computed while the state is "pausing"."""
-    panel = panel_of(data, {3: TrainingPanel.pause})
-    compute, states = panel._current_moment, []
-    monkeypatch.setattr(panel, "_current_moment", lambda: states.append(panel.state) or compute())
-    panel.start()
-    while panel.state in ("running", "pausing"):
-        panel.thread.join(timeout=0.05)
-    assert len(panel.moment.losses) == 3
-    panel.stop()
-    panel.thread.join()
-    assert "pausing" in states and "paused" not in states
 
 
 def test_a_notebook_gets_the_form_that_works_there(data, monkeypatch):

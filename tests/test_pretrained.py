@@ -291,7 +291,7 @@ def test_timm_without_a_network_says_what_to_do(timm_server):
     ("name", "words"),
     [
         ("resnet18", "a ResNet"),
-        ("vit_wee_patch16_reg1_gap_256", "registers, 1 without a class token"),
+        ("vit_wee_patch16_reg1_gap_256", "registers stand behind a class token"),
         ("vit_giant_patch14_224", "timm publishes no weights for"),
     ],
 )

@@ -2,7 +2,7 @@
 
 Role: the layers of a ``ViTConfigWithOptions``, and the functions behind them. An option of
 ``AttentionWithOptions`` changes one step and adds no parameter, so weights of one form load into
-any other. ``SwiGlu`` and ``QuickGelu`` stand in published models since 2021, ``ConvStem`` in place
+any other. ``SwiGlu`` and ``QuickMlp`` stand in published models since 2021, ``ConvStem`` in place
 of ``PatchEmbed``. Not here: the model (``options``).
 
 Legend: B batch, T tokens, D embed_dim, nh heads, hd head_dim, gh gw patch grid.
@@ -177,25 +177,13 @@ def small_convolution(in_channels: int, out_channels: int, stride: int = 1) -> n
     return nn.Sequential(convolution, nn.BatchNorm2d(out_channels), nn.GELU())
 
 
-class QuickGelu(nn.Module):
-    """CLIP's cheap form of GELU: ``x * sigmoid(1.702 x)``.
-
-    Example:
-        >>> QuickGelu()(torch.tensor([-1.0, 0.0, 1.0]))
-        tensor([-0.1542,  0.0000,  0.8458])
-    """
+class QuickMlp(Mlp):
+    """An ``Mlp`` with CLIP's cheap form of GELU, ``x * sigmoid(1.702 x)``."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Apply it to any shape."""
-        return x * torch.sigmoid(1.702 * x)
-
-
-class QuickMlp(Mlp):
-    """An ``Mlp`` with ``QuickGelu``."""
-
-    def __init__(self, embed_dim: int, hidden_dim: int):
-        super().__init__(embed_dim, hidden_dim)
-        self.act = QuickGelu()  # type: ignore[assignment]
+        """Map tokens (B, T, D) to (B, T, D)."""
+        x = self.fc1(x)  # (B, T, D) -> (B, T, hidden)
+        return self.fc2(x * torch.sigmoid(1.702 * x))
 
 
 class SwiGlu(nn.Module):
@@ -293,35 +281,13 @@ class AttentionWithOptions(MultiHeadAttention):
             q, k = qk.to(v.dtype)
         return q, k, v
 
-    def attend_from_first(self, x: torch.Tensor) -> torch.Tensor:
-        """Let only the first token ask, without options: tokens (B, T, D) to its output (B, 1, D).
-
-        For one query it does not pay to make keys: ``q . (W x)`` is ``(W^T q) . x``, so the query
-        goes back through the keys' weights and meets the tokens themselves. In the same way the
-        tokens are mixed first, and their mixture becomes a value. A bias of the keys adds the same
-        number to all of a query's scores, which the softmax does not see.
-        """
-        to_q, to_k, to_v = self.qkv.weight.chunk(3)  # each (D, D)
-        to_k, to_v = (rows.unflatten(0, (self.num_heads, -1)) for rows in (to_k, to_v))
-        bias_q, _, bias_v = (None,) * 3 if self.qkv.bias is None else self.qkv.bias.chunk(3)
-        q = F.linear(x[:, 0], to_q, bias_q).unflatten(-1, (self.num_heads, -1))  # (B, nh, hd)
-        x = x.to(q.dtype)
-        asking = torch.einsum("bnh, nhd -> bnd", q, to_k)  # (B, nh, D)
-        scores = torch.einsum("bnd, btd -> bnt", asking, x) / q.shape[-1] ** 0.5  # (B, nh, T)
-        weights = scores.softmax(dim=-1).to(x.dtype)
-        mixed = torch.einsum("bnt, btd -> bnd", weights, x)  # (B, nh, D)
-        read = torch.einsum("bnd, nhd -> bnh", mixed, to_v).flatten(1)  # -> (B, D)
-        read = read if bias_v is None else read + bias_v
-        return self.proj(read).unsqueeze(1)  # (B, D) -> (B, 1, D)
-
 
 class LastBlock(EncoderBlock):
     """The last block where the head reads the class token: it computes that token and no other.
 
     The class token still reads all tokens; what the others would become, nobody looks at. Outputs
-    and gradients of the model are those of an ``EncoderBlock``, for hardly any of its products.
-    While its attention is not ``fused``, as when ``capture`` looks, or another layer took the place
-    of its ``qkv``, it is one.
+    and gradients of the model are those of an ``EncoderBlock``, for a quarter of its products.
+    While its attention is not ``fused``, as when ``capture`` looks, it is one.
 
     Example:
         >>> block = LastBlock(12, 3, attention=AttentionWithOptions)
@@ -332,9 +298,11 @@ class LastBlock(EncoderBlock):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map tokens (B, T, D) to the class token (B, 1, D)."""
-        if not self.attn.fused or type(self.attn.qkv) is not nn.Linear:
+        if not self.attn.fused:
             return super().forward(x)
-        x = x[:, :1] + self.attn.attend_from_first(self.norm1(x))  # (B, 1, D)
+        q, k, v = self.attn.queries_keys_values(self.norm1(x))  # (B, nh, T, hd) each
+        scores = q[:, :, :1] @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, 1, T)
+        x = x[:, :1] + self.attn.proj(merge_heads(scores.softmax(dim=-1) @ v))  # (B, 1, D)
         return x + self.mlp(self.norm2(x))
 
 
@@ -399,7 +367,6 @@ def block_with_options(config: Any, number: int) -> EncoderBlock:
     if config.drop_rate or config.drop_path_rate:
         path_rate = config.drop_path_rate * number / max(1, config.depth - 1)
         return DroppingBlock(*sizes, drop_rate=config.drop_rate, drop_path_rate=path_rate, **layers)
-    reads_first = config.pool == "cls" and not (config.rope or config.qk_norm)
     is_last = number == config.depth - 1
-    kind = LastBlock if config.fused and reads_first and is_last else EncoderBlock
+    kind = LastBlock if config.fused and config.pool == "cls" and is_last else EncoderBlock
     return kind(*sizes, **layers)

@@ -38,12 +38,7 @@ class ViTConfigWithOptions(ViTConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        head_dim, hidden = self.embed_dim // self.num_heads, int(self.embed_dim * self.mlp_ratio)
-        if self.rope and head_dim % 4:
-            raise ValueError(
-                f"rope needs a head_dim divisible by 4 (got embed_dim={self.embed_dim}, "
-                f"num_heads={self.num_heads}, head_dim={head_dim})."
-            )
+        hidden = int(self.embed_dim * self.mlp_ratio)
         if self.stem not in ("patch", "conv"):
             raise ValueError(f"stem must be 'patch' or 'conv' (got {self.stem!r}).")
         if self.stem_depth < 0:

@@ -42,10 +42,8 @@ def add_commands(commands: Commands) -> None:
         help="any field of TrainConfig or ViTConfigWithOptions, such as cutmix_share=0.5 or "
         "rope=true; one or several; a name that does not exist lists all",
     )
-    add_flag(new, "--compile", "short for --set compile=true")
     new.add_argument("--out", type=Path, help="folder of the run (default: runs/PRESET-DATA-seedN)")
     add_flag(new, "--resume", "go on with the unfinished run in that folder")
-    add_flag(new, "--overwrite", "remove the run in that folder first")
     add_device(new)
     add_precision(new)
     new = commands.add("eval", eval_model, "measure a trained model on validation and test images")
@@ -91,10 +89,9 @@ def train_model(args) -> int:
         args.data = str(draw_folder(Path("drawings")))
         if not (args.preset or args.model):
             args.pretrained = args.pretrained or "vit_tiny_patch4_32.cifar10"
-    names = "epochs batch_size lr freeze layer_decay seed device precision compile".split()
+    names = "epochs batch_size lr freeze layer_decay seed device precision".split()
     values = {name: str(getattr(args, name)) for name in names}
-    defaults = ("None", "False", "auto")
-    settings = [f"{name}={text}" for name, text in values.items() if text not in defaults]
+    settings = [f"{name}={text}" for name, text in values.items() if text not in ("None", "auto")]
     settings += args.set
     start = args.preset or args.pretrained or DEFAULT_PRESET
     parts = (
@@ -103,7 +100,7 @@ def train_model(args) -> int:
         args.seed or 0,
     )
     args.out = args.out or Path("runs") / "{}-{}-seed{}".format(*parts)
-    names = "data limit out resume overwrite pretrained weights image_size".split()
+    names = "data limit out resume pretrained weights image_size".split()
     options = {name: getattr(args, name) for name in names}
     return main_train(preset_name=args.preset, settings=settings, model_path=args.model, **options)
 
@@ -130,17 +127,10 @@ def race_file(args) -> None:
 def predict_images(args) -> int:
     """Print the most probable classes of each image."""
     from vitedu.fitting.saved_run import main_predict
-    from vitedu.hardware import check_device
 
     if args.weights and not args.pretrained:
         raise ValueError("--weights goes with --pretrained; a run's folder holds its own.")
     if args.model and not args.checkpoint:
         raise ValueError("--model goes with --checkpoint, whose weights it takes.")
-    if not args.checkpoint:
-        from vitedu.pretrained.loading import name_images
-
-        check_device(args.device)
-        options = {"weights": args.weights, "top": args.top, "device": args.device}
-        return name_images(args.pretrained, args.images, **options)
-    options = {"top": args.top, "device": args.device, "model_path": args.model}
-    return main_predict(checkpoint=args.checkpoint, images=args.images, **options)
+    options = {name: getattr(args, name) for name in "checkpoint pretrained weights top".split()}
+    return main_predict(args.images, device=args.device, model_path=args.model, **options)

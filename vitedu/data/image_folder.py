@@ -19,8 +19,6 @@ from PIL import Image, ImageOps
 from vitedu.progressbar import ProgressBar
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
-DEFAULT_SIZE = 32  # pixels, for images that differ in size
-LARGEST_COMMON_SIZE = 256  # equal squares up to this size are left as they are
 
 
 def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
@@ -43,9 +41,7 @@ def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
         )
     inside = {path.name: path for path in _folders(folder)}
     if "train" not in inside and "test" not in inside:
-        classes = _find_classes(folder)
-        _require(classes, 3, "training, validation and test")
-        return {"": classes}
+        return {"": _find_classes(folder, 3)}  # for training, validation and test
     if not ("train" in inside and "test" in inside):
         there, missing = ("train", "test") if "train" in inside else ("test", "train")
         raise ValueError(
@@ -53,11 +49,10 @@ def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
             "classes split."
         )
     validation = inside.get("validation", inside.get("val"))
-    splits = {"train": _find_classes(inside["train"]), "test": _find_classes(inside["test"])}
+    train = _find_classes(inside["train"], 1 if validation else 2)
+    splits = {"train": train, "test": _find_classes(inside["test"])}
     if validation:
         splits["validation"] = _find_classes(validation)
-    else:
-        _require(splits["train"], 2, "training and validation")
     for split, classes in splits.items():
         differing = sorted(set(classes) ^ set(splits["train"]))
         if differing:
@@ -68,21 +63,18 @@ def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
     return splits
 
 
-def read_images(paths: list[str], image_size: int | None) -> tuple[np.ndarray, np.ndarray]:
+def read_images(paths: list[str], image_size: int) -> tuple[np.ndarray, np.ndarray]:
     """Decode images into one array.
 
     A file that cannot be decoded is skipped; one line on standard error says how many and which.
 
     Args:
         paths: N files.
-        image_size: S. By default the common size of the images if they are equal squares (64
-            of them are looked at), else 32. Others are resized, shorter side first, and cropped
-            around the middle.
+        image_size: S. Images are resized, shorter side first, and cropped around the middle.
 
     Returns:
         images (N, 3, S, S) uint8, black where unreadable; readable (N,) bool.
     """
-    image_size = image_size or _common_size(paths) or DEFAULT_SIZE
     images = np.zeros((len(paths), 3, image_size, image_size), np.uint8)
     readable = np.zeros(len(paths), bool)
 
@@ -114,32 +106,24 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith((".", "__")))
 
 
-def _find_classes(folder: Path) -> dict[str, list[str]]:
-    classes = {}
-    for class_folder in _folders(folder):
-        classes[class_folder.name] = sorted(
+def _find_classes(folder: Path, least: int = 1) -> dict[str, list[str]]:
+    classes = {
+        class_folder.name: sorted(
             os.path.join(place, name)
             for place, _, names in os.walk(class_folder)
             for name in names
             if _is_image(name)
         )
-    if not any(classes.values()):
+        for class_folder in _folders(folder)
+    }
+    short = [f"{name} ({len(paths)})" for name, paths in classes.items() if len(paths) < least]
+    if short or len(classes) < 2:
+        fewer = f", {len(short)} with fewer: {_some(short)}" if short else ""
         loose = sum(_is_image(path.name) for path in folder.iterdir())
         raise ValueError(
-            f"{folder} holds {len(classes)} class folders and no image in them"
-            + (f" ({loose} images lie outside any class folder)" if loose else "")
-            + f". Expected {folder.name}/<class>/<image>, with {', '.join(sorted(SUFFIXES))}."
-        )
-    if len(classes) == 1:
-        raise ValueError(
-            f"{folder} holds 1 class ({next(iter(classes))}); telling classes apart takes at least "
-            f"2. Expected {folder.name}/<class>/<image>."
-        )
-    empty = [name for name, paths in classes.items() if not paths]
-    if empty:
-        raise ValueError(
-            f"{folder}: {len(empty)} of {len(classes)} class folders hold no image: "
-            f"{_some(empty)}. Remove them, or add images ({', '.join(sorted(SUFFIXES))})."
+            f"{folder} needs at least 2 class folders with at least {least} images in each, as "
+            f"{folder.name}/<class>/<image> ({', '.join(sorted(SUFFIXES))}). It holds "
+            f"{len(classes)}{fewer}{f'; {loose} images lie outside of them' if loose else ''}."
         )
     return classes
 
@@ -148,32 +132,9 @@ def _is_image(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in SUFFIXES and not name.startswith(".")
 
 
-def _require(classes: dict[str, list[str]], least: int, splits: str) -> None:
-    short = [f"{name} ({len(paths)})" for name, paths in classes.items() if len(paths) < least]
-    if short:
-        raise ValueError(
-            f"{splits} need at least {least} images of each class; {len(short)} of {len(classes)} "
-            f"classes have fewer: {_some(short)}. Add images or remove the class folders."
-        )
-
-
 def _some(names: list[str], most: int = 3) -> str:
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest
-
-
-def _common_size(paths: list[str]) -> int | None:
-    sizes = set()
-    for path in paths[:: max(1, len(paths) // 64)]:
-        try:
-            with Image.open(path) as image:
-                sizes.add(image.size)
-        except Exception:  # counted and named later, when it is decoded
-            continue
-    if len(sizes) != 1:
-        return None
-    width, height = sizes.pop()
-    return width if width == height <= LARGEST_COMMON_SIZE else None
 
 
 def to_square(image, image_size: int) -> np.ndarray:
@@ -193,10 +154,6 @@ def read_photo(path: str | Path, prepare: Callable):
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(path) as image:
                 return prepare(image)
-    except Image.DecompressionBombError:
-        raise ValueError(
-            f"{path} has more pixels than Pillow opens; make it smaller, such as 1,000 pixels wide."
-        ) from None
     except Exception as error:  # decoders fail in many ways on a damaged file
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{path} cannot be read as an image: {reason}.") from None

@@ -61,7 +61,6 @@ class Data:
     test: Split
     mean: torch.Tensor  # (C,) of the training pixels, on a scale of 0 to 1
     std: torch.Tensor  # (C,) of the training pixels, over all images at once
-    skipped: int = 0  # files that could not be read
 
     @property
     def num_classes(self) -> int:
@@ -94,10 +93,9 @@ class Data:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(getattr(self, s)):,} {s}" for s in SPLITS)
-        skipped = f", {self.skipped} unreadable files skipped" if self.skipped else ""
         return (
             f"Data({self.name!r}: {self.num_classes} classes, images of {self.in_channels} x "
-            f"{self.image_size} x {self.image_size}: {sizes}{skipped})"
+            f"{self.image_size} x {self.image_size}: {sizes})"
         )
 
 
@@ -121,7 +119,7 @@ def load_data(
             ``val``) if there is one. Images of any size are resized and cropped to squares.
         seed: draws the shapes; orders the images of each split, and so chooses those of ``limit``;
             splits what comes without a split.
-        image_size: H = W in pixels. By default 32, or for a folder of equal squares their size.
+        image_size: H = W in pixels. By default 32.
         limit: the number of training images for quick work; validation and test stay whole.
             Classes keep their shares.
         held_out: the most validation images, and the most test images, for quicker work.
@@ -158,7 +156,7 @@ def load_data(
             f"no data named {str(source)!r}, and no folder at {folder.absolute()}. "
             f"Choices: {CHOICES}."
         )
-    return load_folder(folder, seed, image_size, limits)
+    return load_folder(folder, seed, image_size or 32, limits)
 
 
 def of_data(values: dict[str, Any], data: Data | str, what: str, remedy: str) -> Any:
@@ -237,7 +235,7 @@ def load_original(seed: int, limits: Limits) -> Data:
     return to_data("cifar10-original", tuple(halves[0].classes), splits)
 
 
-def load_folder(folder: Path, seed: int, image_size: int | None, limits: Limits) -> Data:
+def load_folder(folder: Path, seed: int, image_size: int, limits: Limits) -> Data:
     """Find the images of a folder, split them where it does not, decode them."""
     class_folders = find_images(folder)
     rng = np.random.default_rng(seed)
@@ -266,14 +264,14 @@ def load_folder(folder: Path, seed: int, image_size: int | None, limits: Limits)
     class_names = tuple(next(iter(class_folders.values())))
     is_taken = folder.name in ("cifar10", "cifar10-original", "shapes")  # names of other images
     name = f"folder {folder.name}" if is_taken else folder.name
-    return to_data(name, class_names, splits, skipped=int((~readable).sum()))
+    return to_data(name, class_names, splits)
 
 
-def to_data(name: str, class_names: tuple[str, ...], splits: list[Split], skipped: int = 0) -> Data:
+def to_data(name: str, class_names: tuple[str, ...], splits: list[Split]) -> Data:
     """Put training, validation and test images together with the statistics of the first."""
     train, validation, test = splits
     mean, std = channel_statistics(train.images)
-    return Data(name, class_names, train, validation, test, mean, std, skipped)
+    return Data(name, class_names, train, validation, test, mean, std)
 
 
 def to_split(images: np.ndarray, labels: np.ndarray) -> Split:

@@ -214,9 +214,7 @@ def _state(folder: Path) -> str:
 
 
 def _spawn(folder: Path) -> None:
-    """Start the process of a run, and wait until it has the lock and a number, or has ended."""
-    wish = {name: value for name, value in _wish(folder).items() if name != "process"}
-    write_whole(folder / WISH, json.dumps(wish).encode())
+    """Start the process of a run, note its number, and wait until it has the lock or has ended."""
     apart: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         apart = {"creationflags": subprocess.IDLE_PRIORITY_CLASS | subprocess.CREATE_NO_WINDOW}
@@ -226,7 +224,8 @@ def _spawn(folder: Path) -> None:
     with open(folder / LOG, "ab") as log:
         process = subprocess.Popen(command, stdout=log, **apart)
     _processes.append(process)
-    while process.poll() is None and not (_is_running() and "process" in _wish(folder)):
+    write_whole(folder / WISH, json.dumps(_wish(folder) | {"process": process.pid}).encode())
+    while process.poll() is None and not _is_running():
         time.sleep(0.1)
 
 
@@ -238,8 +237,7 @@ def main(folder: Path) -> int:
         if not alone:
             print("another longer run is going on")
             return 1
-        wish = _wish(folder) | {"process": os.getpid()}
-        write_whole(folder / WISH, json.dumps(wish).encode())
+        wish = _wish(folder)
         settings = [f"{name}={wish[name]}" for name in ("epochs", "lr") if wish[name]]
         images = {"data": wish["data"], "limit": wish["limit"]}
         return main_train(

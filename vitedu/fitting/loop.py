@@ -169,31 +169,46 @@ class Run:
                 history.rows.append(self.epoch(epoch))
                 if resume is not None:
                     save_state(resume, self)
-                self.note(table_line(history.rows[-1]))
+                if self.bar:
+                    self.bar.note(table_line(history.rows[-1]))
                 if curves:
                     figure = draw_curves(history, self.num_classes, name)
                     curves(*figure.outputs(dots=1))  # soon replaced
                 if on_epoch:
                     on_epoch(history)
 
-    def note(self, line: str) -> None:
-        """Leave a line where the progress is shown, if it is."""
-        if self.bar:
-            self.bar.note(line)
-
     def epoch(self, epoch: int) -> EpochResult:
         """Learn once from every training image, then validate."""
+        # dropout draws from torch's own generator: a seed an epoch, so that a break leaves no trace
+        torch.manual_seed(self.config.seed + 1_000_003 * epoch)
+        num_images = len(self.labels)
+        order = torch.randperm(num_images, generator=self.generator, device=self.device)
+        started = time.perf_counter()
+        loss, accuracy, lr = self.learn(epoch, order)
+        seconds = time.perf_counter() - started
+        validation = self.validate()
+        if not math.isfinite(validation[0]):  # the last step broke the weights
+            raise divergence_error(epoch, self.steps - 1, lr, self.dtype, self.history)
+        return EpochResult(
+            epoch=epoch + 1,
+            train_loss=loss,
+            train_accuracy=accuracy,
+            validation_loss=validation[0],
+            validation_accuracy=validation[1],
+            lr=lr,
+            seconds=seconds,
+            images_per_second=num_images / seconds,
+        )
+
+    def learn(self, epoch: int, order: torch.Tensor) -> tuple[float, float, float]:
+        """Learn from images in an order; return means of loss, accuracy, learning rate."""
         config, device, history = self.config, self.device, self.history
         reads_at_once = device.type == "cpu"  # elsewhere reading a number waits for the device
-        # dropout draws from torch's own generator: a seed an epoch, so that a break leaves no trace
-        torch.manual_seed(config.seed + 1_000_003 * epoch)
         self.learner.train()
-        order = torch.randperm(len(self.labels), generator=self.generator, device=device)
         losses = torch.zeros(self.steps, device=device)  # of each step, times its images
         correct = torch.zeros((), dtype=torch.int64, device=device)
         lrs = []
         schedule = self.total_steps, self.warmup_steps, config.lr, config.final_lr
-        started = time.perf_counter()
         for step, batch in enumerate(order.split(config.batch_size)):
             step_of_run = epoch * self.steps + step
             lrs.append(warmup_cosine(step_of_run, *schedule))
@@ -215,22 +230,12 @@ class Run:
         broken = (~losses.isfinite()).nonzero().flatten().tolist()  # waits for the device
         if broken:
             raise divergence_error(epoch, broken[0], lrs[broken[0]], self.dtype, history)
-        seconds = time.perf_counter() - started
+        mean_loss = losses.sum(dtype=torch.float32).item() / len(order)
+        return mean_loss, correct.item() / len(order), sum(lrs) / len(lrs)
 
-        num_images = len(self.labels)
-        validation = measure(self.model, self.data.validation, self.data, device, self.dtype)
-        if not math.isfinite(validation[0]):  # the last step broke the weights
-            raise divergence_error(epoch, self.steps - 1, lrs[-1], self.dtype, history)
-        return EpochResult(
-            epoch=epoch + 1,
-            train_loss=losses.sum(dtype=torch.float32).item() / num_images,
-            train_accuracy=correct.item() / num_images,
-            validation_loss=validation[0],
-            validation_accuracy=validation[1],
-            lr=sum(lrs) / len(lrs),
-            seconds=seconds,
-            images_per_second=num_images / seconds,
-        )
+    def validate(self) -> tuple[float, float]:
+        """Measure loss and accuracy on the validation images."""
+        return measure(self.model, self.data.validation, self.data, self.device, self.dtype)
 
     def step(self, batch: torch.Tensor, lr: float, step_of_run: int):
         """Learn from the images at ``batch`` (B,); return loss and hits, 0-d, on the device."""

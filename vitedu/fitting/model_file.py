@@ -5,7 +5,6 @@ file is to run its text. So a path comes here only if somebody named it, never f
 """
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +14,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from vitedu.exporting.importing import load_file
 from vitedu.fitting.config import TrainConfig
-from vitedu.fitting.history import EpochResult, divergence_error
+from vitedu.fitting.history import divergence_error
 from vitedu.fitting.loop import Run
 from vitedu.vit import ViTConfig
 
@@ -60,10 +59,6 @@ class ModelFile:
         ViTConfig(**asdict(config))  # refuses such sizes
         return config
 
-    def start_run(self, *arguments) -> Run:
-        """Set a run up; arguments as ``Run``."""
-        return FileRun(self.module, *arguments)
-
 
 class FileRun(Run):
     """A run whose steps, order of images aside, are those of a student's file."""
@@ -78,33 +73,24 @@ class FileRun(Run):
         step = min(step, self.total_steps - 1)  # the scheduler asks for one past the end
         return self.module.warmup_cosine(step, self.total_steps, self.warmup_steps, 1.0)
 
-    def epoch(self, epoch: int) -> EpochResult:
-        """Learn once from every training image, then validate."""
-        torch.manual_seed(self.config.seed + 1_000_003 * epoch)  # so that a break leaves no trace
-        done, num_images = epoch * self.steps, len(self.labels)
-        order = torch.randperm(num_images, generator=self.generator, device=self.device)
+    def learn(self, epoch: int, order: torch.Tensor) -> tuple[float, float, float]:
+        """Learn from images in an order; return means of loss, accuracy, learning rate."""
+        done = epoch * self.steps
         scheduler = LambdaLR(self.optimizer, lambda step: self.share_of_lr(done + step))
-        started = time.perf_counter()
         batches = self.batches(self.images, self.labels, order, done)
         loss, accuracy = self.module.train_one_epoch(self.model, batches, self.optimizer, scheduler)
-        seconds = time.perf_counter() - started
         if not math.isfinite(loss):
             raise divergence_error(epoch, self.steps - 1, self.config.lr, self.dtype, self.history)
+        shares = [self.share_of_lr(step) for step in range(done, done + self.steps)]
+        return float(loss), float(accuracy), float(self.config.lr * sum(shares) / self.steps)
+
+    def validate(self) -> tuple[float, float]:
+        """Measure loss and accuracy on the validation images."""
         split = self.data.validation
         images, labels = split.images.to(self.device), split.labels.to(self.device)
         in_order = self.batches(images, labels, torch.arange(len(labels), device=self.device))
-        validation = self.module.evaluate(self.model, in_order)
-        shares = [self.share_of_lr(step) for step in range(done, done + self.steps)]
-        return EpochResult(
-            epoch=epoch + 1,
-            train_loss=float(loss),
-            train_accuracy=float(accuracy),
-            validation_loss=float(validation[0]),
-            validation_accuracy=float(validation[1]),
-            lr=float(self.config.lr * sum(shares) / self.steps),
-            seconds=seconds,
-            images_per_second=num_images / seconds,
-        )
+        loss, accuracy = self.module.evaluate(self.model, in_order)
+        return float(loss), float(accuracy)
 
     def batches(self, images, labels, order, done: int | None = None) -> Iterator[tuple]:
         """Yield normalised batches; after ``done`` steps of a run shifted and mirrored ones."""

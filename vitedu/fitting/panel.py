@@ -1,4 +1,4 @@
-"""A training run with buttons: start, pause, stop; its curves, and images as they turn right.
+"""A training run with buttons: start and stop; its curves, and images as they turn right.
 
 Role: where a kernel answers, ``fit`` runs in a thread of its own and the panel follows it.
 Elsewhere the run is over before the panel is shown, as one picture. Not here: the loop (``loop``),
@@ -41,9 +41,8 @@ class Moment:
 class TrainingPanel:
     """Train a model with buttons, and watch it.
 
-    The run is that of ``fit``, to the last bit, however often it pauses; a pause counts as time of
-    its epoch. While it runs, other cells can run too, but random numbers that they draw are not
-    repeatable. A new panel stops the one before it.
+    The run is that of ``fit``, to the last bit. While it runs, other cells can run too, but random
+    numbers that they draw are not repeatable. A new panel stops the one before it.
 
     Args:
         model: as in ``fit``; it holds what was learned, during the run and after it.
@@ -80,12 +79,10 @@ class TrainingPanel:
         self.losses: list[float] = []
         self.epochs: list[EpochResult] = []
         self.moment = self._current_moment()
-        self.seconds, self.since = 0.0, time.monotonic()  # of the steps so far, without pauses
+        self.began = time.monotonic()
         self.last_update = 0.0  # of the last picture, in seconds of time.monotonic()
         self.thread: threading.Thread | None = None
-        self.go_event, self.stop_event = threading.Event(), threading.Event()
-        self.go_event.set()
-        self.is_waiting = False  # by a pause, between two steps
+        self.stop_event = threading.Event()
         self.widget: Any = None
         self.show = lambda: None  # called in the training's thread when something has changed
         self.draw = lambda: None  # what ``show`` asks for, in the thread that calls it
@@ -95,15 +92,11 @@ class TrainingPanel:
 
     @property
     def state(self) -> str:
-        """Say "ready", "running", "pausing", "paused", "stopping", "stopped", "broken", "done"."""
+        """Say "ready", "running", "stopping", "stopped", "broken" or "done"."""
         if self.thread is None:
             return "ready"
         if self.thread.is_alive() and self.history is None and not self.problem:
-            if self.stop_event.is_set():
-                return "stopping"
-            if self.go_event.is_set():
-                return "running"
-            return "paused" if self.is_waiting else "pausing"
+            return "stopping" if self.stop_event.is_set() else "running"
         if self.problem:
             return "broken"
         return "stopped" if self.history and self.history.interrupted else "done"
@@ -118,24 +111,15 @@ class TrainingPanel:
     # -- what the buttons do ----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the run, or go on after a pause."""
-        self.go_event.set()
+        """Start the run, once."""
         if self.thread is None:
-            self.since = time.monotonic()
+            self.began = time.monotonic()
             self.thread = threading.Thread(target=self._train, daemon=True)
             self.thread.start()
-
-    def pause(self) -> None:
-        """Wait before the next step."""
-        self.go_event.clear()
-        if self.stop_event.is_set():  # a stop cannot be taken back
-            self.go_event.set()
-        self.show()
 
     def stop(self) -> None:
         """End the run after the step that is being made; what was learned stays."""
         self.stop_event.set()
-        self.go_event.set()
 
     def wait(self) -> History | None:
         """Start the run if nobody has, follow it to its end, and give its history.
@@ -176,16 +160,8 @@ class TrainingPanel:
 
     def _after_step(self, loss: float) -> None:
         self.losses.append(loss)
-        now = time.monotonic()
-        self.seconds, self.since = self.seconds + now - self.since, now
         if time.monotonic() - self.last_update >= SECONDS:
             self._record_and_show()
-        if not self.go_event.is_set():
-            self._record()  # first, so that whoever is told of a pause finds the step that it is at
-            self.is_waiting = True
-            self.show()
-            self.go_event.wait()
-            self.is_waiting, self.since = False, time.monotonic()
         if self.stop_event.is_set():
             raise KeyboardInterrupt
 
@@ -194,13 +170,9 @@ class TrainingPanel:
 
     def _record_and_show(self) -> None:
         """Keep where the training stands, and show it."""
-        self._record()
-        self.show()
-
-    def _record(self) -> None:
-        """Keep where the training stands."""
         self.moment = self._current_moment()
         self.last_update = time.monotonic()
+        self.show()
 
     def _current_moment(self) -> Moment:
         device = next(self.model.parameters()).device
@@ -220,8 +192,9 @@ class TrainingPanel:
         if moment.losses:
             words.append(f"loss {moment.losses[-1]:.2f}")
             left = self.steps - len(moment.losses)
-            if left and self.state in ("running", "pausing", "paused"):
-                words.append(f"about {duration(left * self.seconds / len(self.losses))} left")
+            if left and self.state == "running":
+                seconds = (time.monotonic() - self.began) / len(self.losses)
+                words.append(f"about {duration(left * seconds)} left")
         words.append(f"{right} of these {sum(map(bool, self.truth))} images right")
         if self.truth[-1] is None:
             words.append(f"yours: {moment.answers[-1]}")
@@ -267,38 +240,25 @@ class TrainingPanel:
             format="png", layout=widgets.Layout(width=f"{WIDTH_PX}px", max_width="calc(100% - 8px)")
         )
         words = widgets.HTML()
-        labels = {"ready": "start", "running": "pause", "pausing": "go on", "paused": "go on"}
         current = None  # the moment that the picture shows
 
         def show():
             nonlocal current
             state, moment = self.state, self.moment
-            go.description = labels.get(state, "start")
-            go.icon = "pause" if state == "running" else "play"
-            go.disabled = state not in labels
-            stop.disabled = state not in ("running", "pausing", "paused")
+            go.disabled, stop.disabled = state != "ready", state != "running"
             lead = "" if state == "stopped" else f"{state.capitalize()}. "
-            again = (
-                "" if state not in ("stopped", "broken") else " Run the cell again to start anew."
-            )
+            again = " Run the cell again to start anew." if state in ("stopped", "broken") else ""
             text = html.escape(f"{lead}{self.describe(moment)}. {self.problem}{again}")
             words.value = f'<p role="status" aria-live="polite">{text}</p>'
             if moment is not current:  # a button changes words alone, and so it answers at once
                 current, picture.value = moment, self.figure(moment).png()
 
-        def click_go(_):
-            if self.state == "running":
-                self.pause()
-            else:
-                self.start()
+        def click(act):
+            act()
             show()
 
-        def click_stop(_):
-            self.stop()
-            show()
-
-        go.on_click(click_go)
-        stop.on_click(click_stop)
+        go.on_click(lambda _: click(self.start))
+        stop.on_click(lambda _: click(self.stop))
         show()
         self.draw = show
         try:  # pictures are drawn where the other figures are drawn, in the kernel's own thread

@@ -11,14 +11,14 @@ If a student's file was trained, ``my_vit.py`` is a copy of it, which nothing ru
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from vitedu.data import Data, cifar10, load_data
+from vitedu.data import Data, load_data
 from vitedu.files import write_whole
 from vitedu.fitting.checkpoints import (
     DESCRIPTION,
@@ -29,9 +29,8 @@ from vitedu.fitting.checkpoints import (
 )
 from vitedu.fitting.curves import draw_curves
 from vitedu.fitting.history import DivergedError, History
-from vitedu.fitting.loop import TrainConfig, fit, measure_test_accuracy
-from vitedu.fitting.model_file import COPY, SETTINGS, ModelFile
-from vitedu.fitting.optimizers import freeze
+from vitedu.fitting.loop import Run, TrainConfig, fit, measure_test_accuracy
+from vitedu.fitting.model_file import COPY, SETTINGS, FileRun, ModelFile
 from vitedu.fitting.recipes import FINE_TUNING, recipe, thread_recipe
 from vitedu.fitting.resuming import refuse_changes
 from vitedu.fitting.settings import read_settings
@@ -53,112 +52,6 @@ DATA_FIELDS = {
 DEFAULT_DATA, DEFAULT_PRESET = "cifar10", "vit_micro_patch8_32"
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """What ``train`` hands back."""
-
-    model: VisionTransformer
-    data: Data
-    history: History
-    test_accuracy: float  # in [0, 1], of the weights after the last epoch
-
-
-def train(
-    data: Data,
-    preset_name: str,
-    config: TrainConfig,
-    *,
-    model_options: dict | None = None,
-    out: Path | None = None,
-    source: str | None = None,
-    limit: int | None = None,
-    show_progress: bool = True,
-    model_file: ModelFile | None = None,
-    start: Start | None = None,
-) -> RunResult:
-    """Build a preset for a data set, train it, measure it once on the test images, write the run.
-
-    Args:
-        data: the images.
-        preset_name: of ``vitedu.options.preset``; size, channels and classes follow the data.
-        config: how to train. Its seed also draws the starting weights.
-        model_options: fields that differ from those of the preset, such as ``rope=True``.
-        out: the folder of the run, or None to write nothing. An unfinished run in it goes on.
-        source: where the data came from, kept in ``config.json``.
-        limit: to how many training images they were cut, kept likewise.
-        show_progress: whether to show the bar.
-        model_file: whose model is trained in place of a preset, by its own loop.
-        start: weights to train on, whose shape replaces that of the preset.
-    """
-    if start:
-        shape = start.shape
-        model = rebuild(start, model_file, preset_name)
-    else:
-        fields = {name: getattr(data, name) for name in DATA_FIELDS} | (model_options or {})
-        new: Callable = model_file.module.VisionTransformer if model_file else build_model
-        made = model_file.configure(**fields) if model_file else preset(preset_name, **fields)
-        shape = asdict(made)
-        torch.manual_seed(config.seed)
-        model = new(made)
-    freeze(model, config.freeze)  # refuses too many blocks before anything is written
-    description = {
-        "preset": preset_name,
-        "model_options": model_options or {},
-        "model": shape,
-        "data": {
-            "name": data.name,
-            "source": source or data.name,
-            "limit": limit,
-            "class_names": list(data.class_names),
-            "mean": data.mean.tolist(),
-            "std": data.std.tolist(),
-            "sizes": [len(data.train), len(data.validation), len(data.test)],
-        },
-        "train": asdict(config),
-        **(start.named if start else {}),
-    }
-    if model_file:
-        description["model_file"] = COPY
-    state = out / STATE if out is not None else None
-    if out is not None and not (out / STATE).exists():
-        save_checkpoint(out, model, description)  # a folder that cannot be written shows now
-        if model_file:
-            write_whole(out / COPY, model_file.text.encode())
-
-    def write_run(history: History) -> None:
-        if out is not None:
-            save_checkpoint(out, model, description)
-            lines = [json.dumps(asdict(row)) + "\n" for row in history.rows]
-            write_whole(out / METRICS, "".join(lines).encode())
-
-    history = fit(
-        model,
-        data,
-        config,
-        show_progress=show_progress,
-        on_epoch=write_run,
-        resume=state,
-        start_run=model_file.start_run if model_file else None,
-    )
-    write_run(history)  # an interruption left more than the last epoch did
-    accuracy = measure_test_accuracy(model, data, getattr(torch, history.precision))
-    description["outcome"] = {
-        "device": history.device,
-        "precision": history.precision,
-        "interrupted": history.interrupted,
-        "epochs": len(history.rows),
-        "seconds": history.seconds,
-        "test_accuracy": accuracy,
-    }
-    if out is not None:
-        save_checkpoint(out, model, description)
-        if history.rows:
-            draw_curves(history, data.num_classes, data.name).savefig(out / CURVES, dpi=120)
-        if not history.interrupted:
-            (out / STATE).unlink()  # from here on the run is finished
-    return RunResult(model, data, history, accuracy)
-
-
 def main_train(
     *,
     out: Path,
@@ -167,7 +60,6 @@ def main_train(
     limit: int | None = None,
     settings: Sequence[str] = (),
     resume: bool = False,
-    overwrite: bool = False,
     model_path: Path | None = None,
     pretrained: str | None = None,
     weights: Path | None = None,
@@ -182,7 +74,6 @@ def main_train(
         settings: ``name=value`` for each field of ``TrainConfig`` that differs from the recipe, and
             of the model that differs from the preset.
         resume: go on with the unfinished run in the folder, or begin one where there is none.
-        overwrite: remove the files of the run in the folder first.
         model_path: a file whose model is trained in place of a preset; its text runs.
         pretrained: a name of ``load_pretrained``, or the folder of a run, to start from.
         weights: as ``load_pretrained`` takes them.
@@ -208,53 +99,42 @@ def main_train(
     if model_file and (others := [name for name in changes if name not in SETTINGS]):
         known = ", ".join(SETTINGS)
         raise ValueError(f"the loop of a file takes {known} (got {', '.join(others)}).")
-    description = open_folder(out, resume=resume, overwrite=overwrite)
-    plan = begin if description is None else partial(go_on, out, description)
-    words, config, model_options, start = plan(given, changes, model_options, model_file)
-    if description and is_ended(out, description):
-        print(f"{out} holds a run that has ended: {outcome_line(description)}")
-        return 0
-    images = load(words["data"], limit=words["limit"], image_size=words["image_size"])
+    description = open_folder(out, resume)
+    if not description:
+        description, start = begin(given, changes, model_options, model_file)
+    else:
+        start = go_on(out, description, given, {**changes, **model_options}, model_file)
+        if is_ended(out, description):
+            print(f"{out} holds a run that has ended: {outcome_line(description)}")
+            return 0
+    info = description["data"]
+    size = description["model"]["image_size"]
+    images = load(info["source"], limit=info["limit"], image_size=size)
     if start:
         images, start = match(images, start)
+        description["model"] = start.shape
+        model = rebuild(start, model_file, description["preset"])
+    else:
+        model = new_model(description, images, model_file)
     print(images)
-    if overwrite:
-        remove_run(out)
-    absent = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
-        result = train(
-            images,
-            words["preset"],
-            config,
-            model_options=model_options,
-            out=out,
-            source=words["data"],
-            limit=words["limit"],
-            model_file=model_file,
-            start=start,
-        )
+        history = train(out, description, model, images, model_file)
     except DivergedError as error:
         (out / STATE).unlink(missing_ok=True)  # going on would break at the same step
         print(f"vitedu: {error}", file=sys.stderr)
         return 1
-    except ValueError:
-        if out in absent and not (out / STATE).exists():
-            remove_run(out)  # refused before its first step
-            for folder in filter(Path.exists, absent):
-                folder.rmdir()
-        raise
-    print(report(result))
-    print(closing_note(out, result.history))
-    return 130 if result.history.interrupted else 0
+    print(report(out, description, model))
+    return 130 if history.interrupted else 0
 
 
-# what was given or is the default; the recipe; options of the model; what to start from
-Plan = tuple[dict[str, Any], TrainConfig, dict, Start | None]
+def begin(
+    given: dict, changes: dict, model_options: dict, model_file: ModelFile | None
+) -> tuple[dict[str, Any], Start | None]:
+    """Decide what a new run is, and refuse what can be refused before the images are read.
 
-
-def begin(given: dict, changes: dict, model_options: dict, model_file: ModelFile | None) -> Plan:
-    """Decide what a new run is, and refuse what can be refused before the images are read."""
-    words = {**given, "data": given["data"] or DEFAULT_DATA}
+    Returns:
+        What its ``config.json`` can say yet; the weights that it starts from.
+    """
     size, start = given["image_size"], None
     if given["weights"] and not given["pretrained"]:
         raise ValueError("--weights goes with --pretrained, which names their model.")
@@ -262,8 +142,9 @@ def begin(given: dict, changes: dict, model_options: dict, model_file: ModelFile
         if given["preset"] or model_options:
             other = "--preset" if given["preset"] else f"--set {', '.join(model_options)}"
             raise ValueError(f"the weights of --pretrained have a shape of their own, not {other}.")
-        start = load_start(given["pretrained"], given["weights"], size)
-        name, size, usual = given["pretrained"], start.shape["image_size"], FINE_TUNING
+        name, usual = given["pretrained"], FINE_TUNING
+        start = load_start(name, given["weights"], size)
+        size = start.shape["image_size"]
         if model_file:
             usual = replace(usual, precision="float32")
             rebuild(start, model_file, name)
@@ -282,36 +163,109 @@ def begin(given: dict, changes: dict, model_options: dict, model_file: ModelFile
             size = own
         configure: Callable = model_file.configure if model_file else partial(preset, name)
         configure(**model_options, **({"image_size": size} if size else {}))
-    words |= {"preset": name, "image_size": size}
-    return words, replace(usual, **changes), model_options, start
+    description = {
+        "preset": name,
+        "model_options": model_options,
+        "model": {"image_size": size},
+        "data": {"source": given["data"] or DEFAULT_DATA, "limit": given["limit"]},
+        "train": asdict(replace(usual, **changes)),
+    }
+    if start:
+        description |= {name: given[name] for name in ("pretrained", "weights")}
+    return description, start
 
 
 def go_on(
-    out: Path,
-    description: dict,
-    given: dict,
-    changes: dict,
-    model_options: dict,
-    model_file: ModelFile | None,
-) -> Plan:
-    """Read what the run in a folder is, and refuse words that would change it."""
+    out: Path, description: dict, given: dict, changes: dict, model_file: ModelFile | None
+) -> Start:
+    """Read the weights of the run in a folder, and refuse words that would change what it is."""
     info, shape = description["data"], description["model"]
-    named = {name: description.get(name) for name in ("pretrained", "weights")}
-    old: dict[str, Any] = {"data": source_of(description, out), "preset": description["preset"]}
-    old |= {"limit": info["limit"], "image_size": shape["image_size"], **named}
-    words = {name: old[name] if given[name] is None else given[name] for name in old}
-    betas = tuple(description["train"]["betas"])
-    config = TrainConfig(**{**description["train"], "betas": betas})
-    before = {**old, **asdict(config), **asdict(PublishedConfig(**shape))}
+    before = {name: description.get(name) for name in ("preset", "pretrained", "weights")}
+    before |= {"data": info["source"], "limit": info["limit"], "image_size": shape["image_size"]}
+    before |= asdict(read_config(description)) | asdict(PublishedConfig(**shape))
+    words = {name: value for name, value in given.items() if value is not None}
     place = f"the run in {out}"
     if is_ended(out, description):
         place += f" has ended with {outcome_line(description)}, and its state is gone "
         place += f"(--pretrained {out} --out OTHER starts from its weights)"
     else:
         check_model_file(model_file, description, out)
-    refuse_changes(before, {**before, **words, **changes, **model_options}, place)
-    start = Start(shape, load_checkpoint(out)[0], info, named if named["pretrained"] else {})
-    return words, config, description["model_options"], start
+    refuse_changes(before, {**before, **words, **changes}, place)
+    return Start(shape, load_checkpoint(out)[0], info)
+
+
+def new_model(description: dict, data: Data, model_file: ModelFile | None) -> VisionTransformer:
+    """Build and describe the model of a new run; size, channels and classes follow the data."""
+    fields = {name: getattr(data, name) for name in DATA_FIELDS} | description["model_options"]
+    new: Callable = model_file.module.VisionTransformer if model_file else build_model
+    configure: Callable = (
+        model_file.configure if model_file else partial(preset, description["preset"])
+    )
+    config = configure(**fields)
+    description["model"] = asdict(config)
+    torch.manual_seed(description["train"]["seed"])
+    return new(config)
+
+
+def train(
+    out: Path,
+    description: dict[str, Any],
+    model: VisionTransformer,
+    data: Data,
+    model_file: ModelFile | None = None,
+) -> History:
+    """Train a model, measure it once on the test images, and write the run.
+
+    Args:
+        out: the folder of the run. An unfinished run in it goes on.
+        description: of ``begin``, or of a run's folder; it becomes that of the trained model.
+        model: trained in place.
+        data: the images.
+        model_file: whose loop and model these are, in place of the package's.
+    """
+    info, config, state = description["data"], read_config(description), out / STATE
+    info |= {"name": data.name, "class_names": list(data.class_names)}
+    info |= {"mean": data.mean.tolist(), "std": data.std.tolist()}
+    info["sizes"] = [len(data.train), len(data.validation), len(data.test)]
+    description.pop("outcome", None)
+    if model_file:
+        description["model_file"] = COPY
+
+    def start_run(*arguments) -> Run:
+        """Set the run up; one that is refused has not made its folder."""
+        run = FileRun(model_file.module, *arguments) if model_file else Run(*arguments)
+        if not state.exists():
+            save_checkpoint(out, model, description)
+            if model_file:
+                write_whole(out / COPY, model_file.text.encode())
+        return run
+
+    def write_run(history: History) -> None:
+        save_checkpoint(out, model, description)
+        lines = [json.dumps(asdict(row)) + "\n" for row in history.rows]
+        write_whole(out / METRICS, "".join(lines).encode())
+
+    history = fit(model, data, config, on_epoch=write_run, resume=state, start_run=start_run)
+    description["outcome"] = {
+        "device": history.device,
+        "precision": history.precision,
+        "interrupted": history.interrupted,
+        "epochs": len(history.rows),
+        "seconds": history.seconds,
+        "test_accuracy": measure_test_accuracy(model, data, getattr(torch, history.precision)),
+    }
+    write_run(history)  # an interruption left more than the last epoch did
+    if history.rows:
+        draw_curves(history, data.num_classes, data.name).savefig(out / CURVES, dpi=120)
+    if not history.interrupted:
+        state.unlink()  # from here on the run is finished
+    return history
+
+
+def read_config(description: dict) -> TrainConfig:
+    """Read how a run is trained."""
+    betas = tuple(description["train"]["betas"])
+    return TrainConfig(**{**description["train"], "betas": betas})
 
 
 def is_ended(out: Path, description: dict) -> bool:
@@ -329,55 +283,23 @@ def check_model_file(model_file: ModelFile | None, description: dict, out: Path)
         raise ValueError(f"{model_file.path} is not what the run began with: {out / COPY} is.")
 
 
-def source_of(description: dict, folder: Path) -> str:
-    """Say where the images of a run came from; "cifar10" was a download before it was shipped."""
-    info = description["data"]
-    if info["source"] != "cifar10" or info.get("mean") == torch.tensor(cifar10.MEAN).tolist():
-        return info["source"]
-    print(f"{folder} learned from CIFAR-10 as published, now cifar10-original, not its JPEG copy.")
-    return "cifar10-original"
-
-
-def closing_note(out: Path, history: History) -> str:
-    """Say what is in the folder of a run, and how an interrupted one goes on."""
-    if not history.interrupted:
-        return f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
-    return (
-        f"the model in {out} has learned up to here; --resume goes on after epoch "
-        f"{len(history.rows)}, as if there had been no break"
-    )
-
-
-def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
+def open_folder(out: Path, resume: bool) -> dict | None:
     """Return the description of the run to go on with in a folder, or None.
 
     Raises:
         ValueError: a run is there, and nobody said what shall become of it.
     """
-    if overwrite and resume:
-        raise ValueError("--resume keeps a run and --overwrite removes it: give one of them.")
-    if overwrite or not (out / DESCRIPTION).exists():
+    if not (out / DESCRIPTION).exists():
         return None
     description = load_description(out)
-    if not resume and (out / STATE).exists():
-        raise ValueError(
-            f"{out} holds a run that is not finished: --resume goes on with it, --overwrite begins "
-            "anew, another --out leaves it alone."
-        )
     if not resume:
-        raise ValueError(
-            f"{out} holds a run already ({outcome_line(description)}): name another --out, or "
-            "--overwrite it."
-        )
+        what = f"already ({outcome_line(description)}):"
+        if (out / STATE).exists():
+            what = "that is not finished: --resume goes on with it;"
+        raise ValueError(f"{out} holds a run {what} remove the folder, or name another --out.")
     if not {"preset", "model", "model_options", "data", "train"} <= set(description):
         raise ValueError(f"{out / DESCRIPTION} does not describe a run of vitedu train.")
     return description
-
-
-def remove_run(out: Path) -> None:
-    """Remove the files of a run, and none besides."""
-    for name in (DESCRIPTION, METRICS, WEIGHTS, CURVES, STATE, COPY):
-        (out / name).unlink(missing_ok=True)
 
 
 def outcome_line(description: dict) -> str:
@@ -388,35 +310,24 @@ def outcome_line(description: dict) -> str:
     return f"{outcome['epochs']} epochs, test accuracy {outcome['test_accuracy']:.1%}"
 
 
-def report(result: RunResult) -> str:
-    """Say in a few lines what a run reached, with all that a figure needs beside it."""
-    history, data = result.history, result.data
-    parameters, learning = (
-        sum(part.numel() for part in result.model.parameters() if part.requires_grad or is_any)
-        for is_any in (True, False)
+def report(out: Path, description: dict, model: VisionTransformer) -> str:
+    """Say in a few lines what a run reached, and where it is or how it goes on."""
+    outcome, sizes = description["outcome"], [0, 0]  # of weights that stayed, and that learned
+    for parameter in model.parameters():
+        sizes[parameter.requires_grad] += parameter.numel()
+    frozen = f", {sizes[1]:,} of them learned" * (sizes[0] > 0)
+    machine = f"{outcome['device']}, {outcome['precision']}, {torch.get_num_threads()} CPU threads"
+    done = f"{outcome['epochs']} of {description['train']['epochs']} epochs"
+    end = f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
+    if outcome["interrupted"]:
+        end = f"interrupted: {done} finished; the model in {out} has learned up to here; --resume "
+        end += f"goes on after epoch {outcome['epochs']}, as if there had been no break"
+    return (
+        f"model     {sum(sizes):,} parameters{frozen}, seed {description['train']['seed']}\n"
+        f"machine   {machine}\n"
+        f"time      {outcome['seconds']:.1f} s for {done}\n"
+        f"accuracy  {outcome['test_accuracy']:.1%} test\n{end}"
     )
-    frozen = f", {learning:,} of them learned" * (learning < parameters)
-    lines = [
-        f"data      {data.name}: {len(data.train):,} training, {len(data.validation):,} "
-        f"validation, {len(data.test):,} test images",
-        f"model     {parameters:,} parameters{frozen}, seed {history.config.seed}",
-        f"batch     {history.config.batch_size} images a step",
-        f"machine   {history.device}, {history.precision}, {torch.get_num_threads()} CPU threads",
-    ]
-    if history.rows:
-        last = history.rows[-1]
-        speed = sum(history.column("images_per_second")) / len(history.rows)
-        lines += [
-            f"time      {history.seconds:.1f} s for {len(history.rows)} epochs, {speed:.0f} "
-            "images/s",
-            f"accuracy  {last.train_accuracy:.1%} training, {last.validation_accuracy:.1%} "
-            f"validation, {result.test_accuracy:.1%} test (last epoch)",
-        ]
-    else:
-        lines.append(f"accuracy  {result.test_accuracy:.1%} test, before the first epoch was over")
-    if history.interrupted:
-        lines.append(f"interrupted: {len(history.rows)} of {history.config.epochs} epochs finished")
-    return "\n".join(lines)
 
 
 def load(source: str, **options) -> Data:

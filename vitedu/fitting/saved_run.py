@@ -1,25 +1,26 @@
 """A trained model read again: ``vitedu eval``, ``vitedu predict``.
 
-Role: from the folder of a run to accuracies and names of classes. Not here: how a run is made
-(``runs``), published weights (``pretrained``).
+Role: from the folder of a run to accuracies, from any weights to names of classes. Not here: how a
+run is made (``runs``), published weights (``pretrained``).
 """
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
-import numpy as np
 import torch
+from torch import nn
 
-from vitedu.data.image_folder import read_photo, to_square
+from vitedu.data.image_folder import read_photo
 from vitedu.fitting.checkpoints import load_checkpoint
-from vitedu.fitting.evaluating import measure_test_accuracy, predict
+from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.fitting.model_file import ModelFile
-from vitedu.fitting.runs import load, source_of
+from vitedu.fitting.runs import load
 from vitedu.fitting.starting import Start, rebuild
 from vitedu.hardware import check_device, pick_device, pick_precision
-from vitedu.pretrained.loading import name_classes
+from vitedu.pretrained import reading
+from vitedu.pretrained.loading import class_distance, load_pretrained
+from vitedu.pretrained.published import prepare_as_trained, preprocessing, publishes_head
 from vitedu.vit import VisionTransformer
 
 
@@ -33,8 +34,7 @@ def main_eval(
     """Run ``vitedu eval``: measure a checkpoint on the validation and test images of a data set."""
     model, description = load_run(checkpoint, device, model_path)
     info = description["data"]
-    source = source_of(description, checkpoint)
-    images = load(data or source, image_size=description["model"]["image_size"])
+    images = load(data or info["source"], image_size=description["model"]["image_size"])
     if list(images.class_names) != info["class_names"]:
         raise ValueError(
             f"the model knows {len(info['class_names'])} classes "
@@ -53,27 +53,77 @@ def main_eval(
 
 
 def main_predict(
-    *,
-    checkpoint: Path,
     images: list[Path],
+    *,
+    checkpoint: Path | None = None,
+    pretrained: str | None = None,
+    weights: Path | None = None,
+    model_path: Path | None = None,
     top: int = 3,
     device: str = "auto",
-    model_path: Path | None = None,
 ) -> int:
-    """Run ``vitedu predict``: name the most probable classes of each image file."""
+    """Run ``vitedu predict``: name the most probable classes of each image file.
+
+    By the model of a run, or of a name of ``load_pretrained``; by default the best shipped one.
+    """
     if top < 1:
         raise ValueError(f"top must be at least 1 (got {top}).")
-    model, description = load_run(checkpoint, device, model_path)
-    shape, info = description["model"], description["data"]
-    if shape["in_channels"] != 3:
-        raise ValueError(f"the model takes {shape['in_channels']} channels, files give 3.")
-    prepare = partial(to_square, image_size=shape["image_size"])
-    arrays = [read_photo(path, prepare) for path in images]
-    pixels = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
-    probabilities = predict(model, pixels, SimpleNamespace(**info))  # (N, K)
-    for path, row in zip(images, probabilities, strict=True):
-        print(f"{path}: {name_classes(row, info['class_names'], top)}")
+    known: dict[str, Any] = {}
+    if checkpoint:
+        model, description = load_run(checkpoint, device, model_path)
+        prepare = prepare_as_trained(description)
+        if description["model"]["in_channels"] != 3:
+            channels = description["model"]["in_channels"]
+            raise ValueError(f"the model takes {channels} channels, files give 3.")
+    else:
+        check_device(device)
+        for path in images:
+            if not path.is_file():  # before the download, which may take long
+                raise ValueError(f"there is no image at {path}.")
+        records = reading.shipped_models()
+        name = pretrained or next(each for each in records if "unlike" in records[each])
+        model = load_with_head(name, weights).to(pick_device() if device == "auto" else device)
+        prepare = preprocessing(name, image_size=model.config.image_size)
+        known = {} if weights else records.get(name, {}).get("unlike", {})
+    names = prepare.class_names or ()
+    features: list[torch.Tensor] = []
+    if known:
+        tensors = reading.read_weights(reading.FOLDER / name / reading.FEATURES)
+        model.head.register_forward_pre_hook(lambda _, given: features.append(given[0].cpu()))
+    for path in images:
+        pixels = read_photo(path, prepare)[None].to(next(model.parameters()).device)
+        with torch.inference_mode():
+            row = model(pixels)[0].softmax(dim=-1)  # (1, 3, S, S) -> (K,)
+        pairs = zip(*(each.tolist() for each in row.topk(min(top, len(row)))), strict=True)
+        # a file may have classes of its own
+        said = [f"{names[k] if len(names) == len(row) else f'class {k}'} {p:.1%}" for p, k in pairs]
+        warning = ""
+        if known and class_distance(features[-1], tensors).item() > known["limit"]:
+            warning = (
+                ". It looks unlike all ten classes (farther from each than 19 of 20 validation "
+                "images are from theirs), so do not trust these names"
+            )
+        print(f"{path}: {', '.join(said)}{warning}")
+    if known:
+        share = known["noticed"]["photographs of other things"]
+        print(f"A share is no certainty. Of photographs of other things, {share:.0%} are noticed.")
     return 0
+
+
+def load_with_head(name: str, weights: Path | None) -> VisionTransformer:
+    """Load weights that name classes; others are refused, before a download where that is known."""
+    record = reading.shipped_models().get(name)
+    if record and record["labels"] and "unlike" not in record:
+        raise ValueError(f"{name} is there to compare with and names no pictures.")
+    has_head = record["labels"] if record else weights or publishes_head(name)
+    model = load_pretrained(name, weights=weights) if has_head else None
+    if model is None or not isinstance(model.head, nn.Linear):
+        raise ValueError(
+            f"{name} has no head, so it gives features and names nothing. They are good to compare "
+            "pictures by, and for a head that learns your own classes: "
+            f"vitedu train --data FOLDER --pretrained {name}."
+        )
+    return model
 
 
 def load_run(
@@ -95,6 +145,6 @@ def load_run(
         copy = Path(folder) / description["model_file"]
         raise ValueError(f"{folder} trained a file; to run it or its copy, name it: --model {copy}")
     model_file = ModelFile(model_path) if model_path else None
-    start = Start(description.get("model", {}), tensors, {}, {})
+    start = Start(description.get("model", {}), tensors, {})
     model = rebuild(start, model_file, folder)
     return model.to(pick_device() if device == "auto" else device).eval(), description

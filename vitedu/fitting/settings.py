@@ -4,9 +4,29 @@ Role: ``read_settings``. Not here: what the fields mean. Nothing is evaluated.
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
+
+
+def read_pair(text: str) -> tuple[float, float]:
+    """Read two numbers with a comma between them."""
+    first, second = text.strip("()").split(",")
+    return float(first), float(second)
+
+
+# the type of a field -> what it is called, how it is read
+TYPES: dict[Any, tuple[str, Callable[[str], Any]]] = {
+    bool: ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+    int: ("a whole number", int),
+    int | None: (
+        "a whole number or none",
+        lambda text: None if text.lower() == "none" else int(text),
+    ),
+    float: ("a number", float),
+    str: ("a word", str),
+    tuple[float, float]: ("2 numbers with a comma between them", read_pair),
+}
 
 
 def read_settings(
@@ -51,37 +71,9 @@ def read_settings(
         kind, hint = types[name]
         if name in values[kind]:
             raise ValueError(f"{name} is set twice.")
+        what, read = TYPES[hint]
         try:
-            values[kind][name] = read_value(text.strip(), hint)
-        except ValueError:
-            kind_name = describe_type(hint)
-            raise ValueError(f"{name} must be {kind_name} (got {text.strip()!r}).") from None
+            values[kind][name] = read(text.strip())
+        except (KeyError, ValueError):
+            raise ValueError(f"{name} must be {what} (got {text.strip()!r}).") from None
     return list(values.values())
-
-
-def read_value(text: str, hint):
-    """Read text as ``bool``, ``int``, ``float``, ``str``, a union with None, or a tuple of such."""
-    if get_origin(hint) is tuple:
-        parts, inner = text.strip("()").split(","), get_args(hint)
-        if len(parts) != len(inner):
-            raise ValueError
-        return tuple(
-            read_value(part.strip(), kind) for part, kind in zip(parts, inner, strict=True)
-        )
-    if get_args(hint):  # such as int | None
-        kinds = [kind for kind in get_args(hint) if kind is not type(None)]
-        return None if text.lower() == "none" else read_value(text, kinds[0])
-    if hint is bool:
-        if text.lower() not in ("true", "false"):
-            raise ValueError
-        return text.lower() == "true"
-    return hint(text)
-
-
-def describe_type(hint) -> str:
-    """Name a type as a reader of the command line does."""
-    if get_origin(hint) is tuple:
-        return f"{len(get_args(hint))} numbers with a comma between them"
-    if get_args(hint):
-        return " or ".join("none" if k is type(None) else describe_type(k) for k in get_args(hint))
-    return {bool: "true or false", int: "a whole number", float: "a number"}.get(hint, "a word")

@@ -26,7 +26,6 @@ class Start:
     shape: dict[str, Any]  # the fields of the model's configuration
     tensors: dict[str, torch.Tensor]  # a state_dict
     data: dict[str, Any]  # mean, std and class_names of what they learned from
-    named: dict[str, str | None]  # what --pretrained and --weights said
 
 
 def load_start(name: str, weights: str | None = None, image_size: int | None = None) -> Start:
@@ -42,7 +41,7 @@ def load_start(name: str, weights: str | None = None, image_size: int | None = N
     if (Path(name) / DESCRIPTION).is_file():
         tensors, description = load_checkpoint(Path(name))
         known = description["data"]
-        model = rebuild(Start(description["model"], tensors, known, {}), None, name)
+        model = rebuild(Start(description["model"], tensors, known), None, name)
     else:
         model = load_pretrained(name, weights=weights)
         known = vars(preprocessing(name))
@@ -50,8 +49,7 @@ def load_start(name: str, weights: str | None = None, image_size: int | None = N
         raise ValueError(f"{name} is a CNN; vitedu train goes on with Vision Transformers.")
     if image_size:
         resize(model, image_size)
-    named = {"pretrained": name, "weights": weights}
-    return Start(asdict(model.config), model.state_dict(), known, named)
+    return Start(asdict(model.config), model.state_dict(), known)
 
 
 def match(images: Data, start: Start) -> tuple[Data, Start]:

@@ -1,8 +1,8 @@
 """Other libraries' Vision Transformers, read into ours.
 
 Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer``
-with the same logits, or say what ours has no place for. ``PublishedViT`` is ours with what
-published models have around their blocks; LayerScale needs no place, it is multiplied into the
+that computes the same logits from the same image, or say why not. ``PublishedViT`` is ours with
+what published models have around their blocks; LayerScale needs no place, it is multiplied into the
 layer that it follows. Not here: names, downloads, files and pictures (``loading``, ``published``),
 positions for another image size (``vitedu.transfer``).
 
@@ -15,7 +15,6 @@ Touvron et al. 2021, section 2 (arXiv 2103.17239), LayerScale.
 
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -34,16 +33,11 @@ from vitedu.transfer import convert_torchvision_weights
 from vitedu.vit import VisionTransformer, ViTConfig
 
 NORM_EPS = 1e-6  # of every norm in vitedu.vit
-# kinds of modules that ours has a place for, or that do nothing outside of training
-KINDS = "VisionTransformer Sequential Conv2d Linear LayerNorm GELU Dropout Identity".split()
-TORCHVISION_KINDS = [*KINDS, "Encoder", "EncoderBlock", "MLPBlock", "MultiheadAttention"]
-TORCHVISION_KINDS += ["NonDynamicallyQuantizableLinear"]
-TIMM_KINDS = [*KINDS, "PatchEmbed", "Block", "Attention", "Mlp", "GluMlp", "QuickGELU", "SiLU"]
-TIMM_KINDS += ["LayerNormFp32", "LayerScale", "DropPath", "PatchDropout", "AttentionPoolLatent"]
-TIMM_MLPS = {  # kinds of MLP and activation, and whether the last half is the gate -> our name
-    ("Mlp", "GELU", False): "gelu",
-    ("Mlp", "QuickGELU", False): "quick_gelu",
-    ("GluMlp", "SiLU", False): "swiglu",
+TOLERANCE = 1e-3  # of logits whose size is about 1; another activation moves them by more
+TIMM_MLPS = {  # kinds of MLP and activation -> our name
+    ("Mlp", "GELU"): "gelu",
+    ("Mlp", "QuickGELU"): "quick_gelu",
+    ("GluMlp", "SiLU"): "swiglu",
 }
 
 
@@ -149,15 +143,14 @@ def from_torchvision(model: Any) -> VisionTransformer:
     Its configuration is read from its shapes, so that any size converts, trained or not.
 
     Args:
-        model: a ``torchvision.models.VisionTransformer``; it is left unchanged and shares no
+        model: a ``torchvision.models.VisionTransformer``; it comes to eval mode and shares no
             memory.
 
     Returns:
-        A model with the same logits in eval mode, of the same device, dtype and mode. Dropout is
-        left out.
+        A model with the same logits, in eval mode and of the same dtype. Dropout is left out.
 
     Raises:
-        ValueError: it has a part that ours has no place for; the message names each.
+        ValueError: it has a part that ours has no place for, or its logits are others.
 
     Example:
         >>> from torchvision.models import VisionTransformer as Theirs
@@ -166,34 +159,20 @@ def from_torchvision(model: Any) -> VisionTransformer:
     """
     from torchvision.models import VisionTransformer as Theirs
 
-    _refuse("torchvision", _other_kinds(model, Theirs, TORCHVISION_KINDS))
-    conv, blocks = model.conv_proj, list(model.encoder.layers)
-    heads = list(model.heads) if isinstance(model.heads, nn.Sequential) else [model.heads]
-    num_heads = {block.self_attention.num_heads for block in blocks}
-    others = _differences(model, num_heads)
-    if conv.kernel_size != conv.stride or conv.padding != (0, 0):
-        others.append(f"a convolution {conv} whose patches are not side by side")
-    if len(heads) != 1 or not isinstance(heads[0], nn.Linear):
-        others.append("a head that is not one linear layer (set model.heads to an nn.Linear)")
-    _refuse("torchvision", others)
-    first: Any = blocks[0]
-    head: Any = heads[0]
+    _refuse_kind(model, Theirs)
+    first = model.encoder.layers[0]
     config = published_config(
         norm_eps=first.ln_1.eps,
         image_size=model.image_size,
-        patch_size=conv.kernel_size[0],
-        in_channels=conv.in_channels,
-        num_classes=head.out_features,
+        patch_size=model.patch_size,
+        in_channels=model.conv_proj.in_channels,
+        num_classes=model.num_classes,
         embed_dim=model.hidden_dim,
-        depth=len(blocks),
-        num_heads=num_heads.pop(),
-        mlp_ratio=_ratio(first.mlp[0].out_features, model.hidden_dim),
-        qkv_bias=first.self_attention.in_proj_bias is not None,
+        depth=len(model.encoder.layers),
+        num_heads=first.num_heads,
+        mlp_ratio=_ratio(model.mlp_dim, model.hidden_dim),
     )
-    body = {n: tensor for n, tensor in model.state_dict().items() if not n.startswith("heads.")}
-    tensors = convert_torchvision_weights(body)
-    tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
-    return _assemble("torchvision", config, tensors, model.training)
+    return _assemble(config, convert_torchvision_weights(model.state_dict()), model)
 
 
 def from_timm(model: Any) -> VisionTransformer:
@@ -204,14 +183,14 @@ def from_timm(model: Any) -> VisionTransformer:
     before the class token comes (``no_embed_class``) are ours with rows of zeros.
 
     Args:
-        model: a ``timm.models.VisionTransformer``; it is left unchanged and shares no memory.
+        model: a ``timm.models.VisionTransformer``; it comes to eval mode and shares no memory.
 
     Returns:
-        A model with the same logits in eval mode, or the same features (B, D) where there is no
-        head; of the same device, dtype and mode. Dropout and stochastic depth are left out.
+        A model with the same logits, or features (B, D) where there is no head, in eval mode and of
+        the same dtype. Dropout and stochastic depth are left out.
 
     Raises:
-        ValueError: it has a part that ours has no place for; the message names each.
+        ValueError: it has a part that ours has no place for, or its logits are others.
 
     Example:
         >>> from timm.models import VisionTransformer as Theirs  # doctest: +SKIP
@@ -222,46 +201,33 @@ def from_timm(model: Any) -> VisionTransformer:
     from timm.models import VisionTransformer as Theirs
 
     if type(model).__name__ == "Eva":  # DINOv3, EVA-02
-        _refuse("timm", ["an Eva, which turns queries and keys by other angles than our rope"])
-    _refuse("timm", _other_kinds(model, Theirs, TIMM_KINDS))
-    blocks, pool, has_token = list(model.blocks), model.global_pool, model.cls_token is not None
-    num_heads = {block.attn.num_heads for block in blocks}
-    mlps = {
-        (type(mlp).__name__, type(mlp.act).__name__, getattr(mlp, "gate_last", False))
-        for mlp in (block.mlp for block in blocks)
-    }
-    others = _differences(model, num_heads)
-    if len(mlps) != 1 or mlps - TIMM_MLPS.keys():
-        others.append(f"MLPs that differ, or are none of {', '.join(TIMM_MLPS.values())}")
-    if pool not in ("token", "avg", "map"):
-        others.append(f"pooling by {pool!r} (global_pool='token')")
-    height, width = model.patch_embed.img_size
-    if height != width:
-        others.append(f"images of {height} x {width} pixels, which are no squares")
+        _refuse("an Eva, which turns queries and keys by other angles than our rope")
+    _refuse_kind(model, Theirs)
+    first, pool, has_token = model.blocks[0], model.global_pool, model.cls_token is not None
+    if type(first).__name__ != "Block":
+        _refuse(f"a {type(first).__name__}")
+    mlp = type(first.mlp).__name__, type(first.mlp.act).__name__
+    if mlp not in TIMM_MLPS:
+        _refuse(f"an MLP that is a {mlp[0]} with {mlp[1]}")
+    if pool not in (("token",) if has_token else ("avg", "map")):
+        _refuse(f"pooling by {pool!r} with{'' if has_token else 'out'} a class token")
     registers = 0 if model.reg_token is None else model.reg_token.shape[1]
-    if registers and not has_token:
-        others.append(f"registers, {registers} without a class token (reg_tokens=0)")
-    if pool in ("avg", "map") and has_token:
-        others.append(f"a class token beside pooling by {pool!r} (global_pool='token')")
-    _refuse("timm", others)
-    first = blocks[0]
-    has_head = isinstance(model.head, nn.Linear)
     config = published_config(
         norm_first=not isinstance(model.norm_pre, nn.Identity),
         pool_heads=model.attn_pool.num_heads if pool == "map" else 0,
         norm_eps=first.norm1.eps,
-        image_size=height,
+        image_size=model.patch_embed.img_size[0],
         patch_size=model.patch_embed.patch_size[0],
         in_channels=model.patch_embed.proj.in_channels,
-        num_classes=model.head.out_features if has_head else model.embed_dim,
+        num_classes=model.num_classes or model.embed_dim,
         embed_dim=model.embed_dim,
-        depth=len(blocks),
-        num_heads=num_heads.pop(),
+        depth=len(model.blocks),
+        num_heads=first.attn.num_heads,
         mlp_ratio=_ratio(first.mlp.fc1.out_features, model.embed_dim),
         qkv_bias=first.attn.qkv.bias is not None,
         pool="cls" if has_token else "mean",
         num_registers=registers,
-        mlp=TIMM_MLPS[mlps.pop()],
+        mlp=TIMM_MLPS[mlp],
     )
     tensors, like = fold_layer_scale(model.state_dict()), model.patch_embed.proj.weight
     if not has_token:
@@ -271,7 +237,7 @@ def from_timm(model: Any) -> VisionTransformer:
     if has_token and model.no_embed_class and model.pos_embed is not None:
         rows = like.new_zeros(1, 1 + registers, config.embed_dim)
         tensors["pos_embed"] = torch.cat([rows, model.pos_embed], dim=1)  # (1, N, D) -> (1, T, D)
-    return _assemble("timm", config, tensors, model.training)
+    return _assemble(config, tensors, model)
 
 
 # names of Hugging Face's transformers, of version 4 and 5 -> timm's, in the order of reading
@@ -351,55 +317,49 @@ def _ratio(hidden: int, embed_dim: int) -> float:
 
 
 def _assemble(
-    library: str, config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool
+    config: ViTConfig, tensors: dict[str, torch.Tensor], theirs: nn.Module
 ) -> VisionTransformer:
-    """Build our model around copies of the tensors; a bias that is missing there is zero here."""
+    """Build our model around copies of the tensors, and see that it computes what theirs does.
+
+    A bias that is missing there is zero here. Tensors on "meta" hold no numbers to compute with.
+    """
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
         model = build(config)
         if "head.weight" not in tensors:  # the output is what a head would read
             model.register_module("head", nn.Identity())
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-    expected = model.state_dict()
+    like, expected = state["patch_embed.proj.weight"], model.state_dict()
     for name, tensor in expected.items():
         if name not in state and name.endswith(".bias"):
-            state[name] = state["patch_embed.proj.weight"].new_zeros(tensor.shape)
+            state[name] = like.new_zeros(tensor.shape)
     shapes, wanted = ({n: t.shape for n, t in each.items()} for each in (state, expected))
     differing = [name for name in shapes | wanted if shapes.get(name) != wanted.get(name)]
     if differing:
-        _refuse(library, [f"parameters of other names or shapes: {_places(differing)}"])
+        places = dict.fromkeys(re.sub(r"(?<=[._])\d+", "*", name) for name in differing)
+        _refuse(f"parameters of other names or shapes: {', '.join(places)}")
     model.load_state_dict(state, assign=True)
-    return model.train(training)
+    if not like.is_meta:
+        size = 1, config.in_channels, config.image_size, config.image_size
+        image = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(like)
+        with torch.no_grad():
+            logits, found = theirs.eval()(image), model.eval()(image)
+        difference = (found - logits).abs().max().item() / max(1, logits.abs().max().item())
+        if not difference <= TOLERANCE:
+            _refuse(f"something without parameters: logits differ by {difference:.1e}")
+    return model.eval()
 
 
-def _refuse(library: str, parts: list[str]) -> None:
-    """Raise if there is anything that ours has no place for."""
-    if parts:
-        plain = {"torchvision": "vit_b_16", "timm": "vit_base_patch16_224"}[library]
-        raise ValueError(
-            f"this {library} model cannot become a vitedu VisionTransformer, which has no place "
-            f"for {'; '.join(parts)}. With published weights, choose a plain model instead, such "
-            f"as {plain}."
-        )
+def _refuse_kind(model: Any, theirs: Any) -> None:
+    """Raise if a model is no ViT of the library itself; a subclass may compute something else."""
+    if type(model) is not theirs:
+        kind = f"{theirs.__module__}.{theirs.__name__}"
+        _refuse(f"a {type(model).__name__}, only for a {kind} itself")
 
 
-def _other_kinds(model: Any, theirs: Any, kinds: list[str]) -> list[str]:
-    """Name the modules of a kind that ours has no place for."""
-    if type(model) is not theirs:  # a subclass may compute something else
-        return [f"a {type(model).__name__} (pass a {theirs.__module__}.{theirs.__name__} itself)"]
-    places: dict[str, list[str]] = {}
-    for name, part in model.named_modules():
-        if type(part).__name__ not in kinds or getattr(part, "approximate", "none") != "none":
-            places.setdefault(str(part).partition("\n")[0].rstrip("("), []).append(name)
-    return [f"{kind} at {_places(names)}" for kind, names in places.items()]
-
-
-def _differences(model: nn.Module, num_heads: set[int]) -> list[str]:
-    """Say where blocks differ, or norms: ours have one number of heads and one eps."""
-    eps = {part.eps for part in model.modules() if isinstance(part, nn.LayerNorm)}
-    many: dict[str, set] = {"blocks with {} heads": num_heads, "norms with eps {}": eps}
-    return [words.format(sorted(found)) for words, found in many.items() if len(found) != 1]
-
-
-def _places(names: Iterable[str]) -> str:
-    """Write names of parts, those of all blocks as one."""
-    return ", ".join(dict.fromkeys(re.sub(r"(?<=[._])\d+", "*", name) for name in names))
+def _refuse(part: str) -> None:
+    """Raise, since a model has something that ours has no place for."""
+    raise ValueError(
+        f"this model cannot become a vitedu VisionTransformer, which has no place for {part}. With "
+        "published weights, choose a plain model instead, such as vit_b_16 of torchvision or "
+        "vit_base_patch16_224 of timm."
+    )

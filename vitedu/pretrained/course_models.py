@@ -10,9 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from PIL import Image
 
 from vitedu.data import load_data
-from vitedu.data.photograph import load_photograph, square_photograph
+from vitedu.data.image_folder import to_square
+from vitedu.data.photograph import load_photograph
 from vitedu.pretrained.loading import load_pretrained
 from vitedu.pretrained.published import preprocessing
 from vitedu.pretrained.reading import read_course_model
@@ -47,46 +49,25 @@ def prepare_demo(photos: Iterable[str | Path] = (), *, download: bool = True) ->
     for path in paths:
         if not path.is_file():
             raise ValueError(f"there is no image at {path}; correct the path in my_photos.")
-    if not download:
-        return stand_in_demo("This profile downloads nothing.", paths)
     name = "vit_tiny_patch16_224" if find_spec("timm") else "vit_b_16"
-    try:
-        model = load_pretrained(name)
-    except OSError as error:
-        return stand_in_demo(str(error).partition(". Without")[0] + ".", paths)
-    return published_demo(name, model, paths)
-
-
-def published_demo(name: str, model, paths: list[Path]) -> Demo:
-    """Prepare photographs for published weights."""
-    from PIL import Image
-    from torchvision.transforms.functional import pil_to_tensor
-
-    prepare = preprocessing(name, image_size=model.config.image_size)
-    photos = [Image.fromarray(load_photograph(384)), *map(Image.open, paths)]
-    images = torch.stack([prepare(photo) for photo in photos])
-    pictures = [pil_to_tensor(photo.convert("RGB").resize((224, 224))) for photo in photos]
-    return Demo(
-        f"published weights: {name}",
-        model.config,
-        model.state_dict(),
-        pictures,
-        images,
-        tuple(prepare.class_names or ()),
-    )
-
-
-def stand_in_demo(reason: str, paths: list[Path]) -> Demo:
-    """Take the course's own model, and test photographs before those of the caller."""
-    photographs = load_data(limit=10, held_out=10)
-    config, weights, _ = read_course_model(STAND_IN, photographs)
-    own = [torch.from_numpy(square_photograph(path, config.image_size)) for path in paths]
-    pictures = [*photographs.test.images[:6], *own]
-    return Demo(
-        f"a stand-in: {STAND_IN}, which the course trained. {reason}",
-        config,
-        weights,
-        pictures,
-        photographs.normalize(torch.stack(pictures)),
-        photographs.class_names,
-    )
+    model, reason = None, "This profile downloads nothing."
+    if download:
+        try:
+            model = load_pretrained(name)
+        except OSError as error:
+            reason = str(error).partition(". Without")[0] + "."
+    if model:
+        source, config, weights = f"published weights: {name}", model.config, model.state_dict()
+        photographs = [Image.fromarray(load_photograph(384))]
+    else:
+        name, data = STAND_IN, load_data(limit=10, held_out=10)
+        source = f"a stand-in: {name}, which the course trained. {reason}"
+        config, weights, _ = read_course_model(name, data)
+        arrays = data.test.images[:6].permute(0, 2, 3, 1).numpy()  # (6, C, H, W) -> (6, H, W, C)
+        photographs = [*map(Image.fromarray, arrays)]
+    photographs += map(Image.open, paths)
+    S = config.image_size
+    prepare = preprocessing(name, image_size=S)
+    images = torch.stack([prepare(photograph) for photograph in photographs])
+    pictures = [torch.tensor(to_square(each, S)).permute(2, 0, 1) for each in photographs]
+    return Demo(source, config, weights, pictures, images, tuple(prepare.class_names or ()))

@@ -1,8 +1,8 @@
 """Trained weights in our model, by name: those that come along, and those of two libraries.
 
-Role: ``load_pretrained``, and ``name_images`` for ``vitedu predict``. Not here: another library's
-model made ours (``conversions``); names, preprocessing and classes (``published``); files of
-weights (``reading``); our own checkpoints (``vitedu.fitting.checkpoints``).
+Role: ``load_pretrained``. Not here: another library's model made ours (``conversions``); names,
+preprocessing and classes (``published``); files of weights (``reading``); our own checkpoints
+(``vitedu.fitting.checkpoints``).
 
 Nothing that is read here can execute code: downloads and files alike are opened as tensors only.
 """
@@ -10,7 +10,6 @@ Nothing that is read here can execute code: downloads and files alike are opened
 import math
 import pickle
 import textwrap
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,7 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
-from vitedu.data.image_folder import read_photo
 from vitedu.data.loading import is_integer
-from vitedu.hardware import pick_device
 from vitedu.options import build_model
 from vitedu.pretrained import reading
 from vitedu.pretrained.conversions import (
@@ -29,13 +26,7 @@ from vitedu.pretrained.conversions import (
     from_timm,
     from_torchvision,
 )
-from vitedu.pretrained.published import (
-    library_of,
-    preprocessing,
-    publishes_head,
-    timm_entry,
-    torchvision_entry,
-)
+from vitedu.pretrained.published import library_of, timm_entry, torchvision_entry
 from vitedu.pretrained.reading import first_line
 from vitedu.transfer import interpolate_positions
 from vitedu.vit import VisionTransformer
@@ -91,7 +82,6 @@ def load_pretrained(
         model = _load_torchvision(name, tensors)
     else:
         model = _load_timm(name, tensors)
-    model = model.float()  # files may hold half precision, which not every device interpolates
     if image_size is not None:
         resize(model, image_size)
     has_head = isinstance(model.head, nn.Linear)
@@ -124,67 +114,6 @@ def new_head(model: VisionTransformer, num_classes: int) -> None:
     model.head = nn.utils.skip_init(nn.Linear, model.config.embed_dim, num_classes)
     nn.init.zeros_(model.head.weight)
     nn.init.zeros_(model.head.bias)
-
-
-def name_images(
-    name: str | None,
-    images: list[Path],
-    *,
-    weights: Path | None = None,
-    top: int = 3,
-    device: str = "auto",
-) -> int:
-    """Name the most probable classes of each image; without a name, by the best shipped model."""
-    records = reading.shipped_models()
-    name = name or next(each for each in records if "unlike" in records[each])
-    if top < 1:
-        raise ValueError(f"top must be at least 1 (got {top}).")
-    if name in records and records[name]["labels"] and "unlike" not in records[name]:
-        raise ValueError(f"{name} is there to compare with and names no pictures.")
-    for path in images:
-        if not path.is_file():  # before the download, which may take long
-            raise ValueError(f"there is no image at {path}.")
-    where = pick_device() if device == "auto" else torch.device(device)
-    has_head = records[name]["labels"] if name in records else weights or publishes_head(name)
-    model = load_pretrained(name, weights=weights).to(where) if has_head else None
-    if model is None or not isinstance(model.head, nn.Linear):
-        raise ValueError(
-            f"{name} has no head, so it gives features and names nothing. They are good to compare "
-            "pictures by, and for a head that learns your own classes: "
-            f"vitedu train --data FOLDER --pretrained {name}."
-        )
-    prepare = preprocessing(name, image_size=model.config.image_size)
-    names = list(prepare.class_names or ())
-    if len(names) != model.config.num_classes:  # a file with classes of its own
-        names = [f"class {k}" for k in range(model.config.num_classes)]
-    unlike = None
-    if name.endswith(reading.SHIPPED) and not weights:
-        unlike = records[name]["unlike"]
-        known = reading.read_weights(reading.FOLDER / name / reading.FEATURES)
-    head, model.head = model.head, nn.Identity()  # type: ignore[assignment]
-    for path in images:
-        pixels = read_photo(path, prepare)
-        with torch.inference_mode():
-            features = model(pixels[None].to(where))  # (1, 3, S, S) -> (1, D)
-            row = head(features)[0].softmax(dim=-1)  # (1, D) -> (K,)
-        guesses = name_classes(row, names, top)
-        if unlike and class_distance(features.cpu(), known).item() > unlike["limit"]:
-            guesses += (
-                ". It looks unlike all ten classes (farther from each than 19 of 20 validation "
-                "images are from theirs), so do not trust these names"
-            )
-        print(f"{path}: {guesses}")
-    if unlike:
-        share = unlike["noticed"]["photographs of other things"]
-        print(f"A share is no certainty. Of photographs of other things, {share:.0%} are noticed.")
-    return 0
-
-
-def name_classes(row: torch.Tensor, names: Sequence[str], top: int) -> str:
-    """Write the most probable classes of probabilities (K,), such as "cat 81.2%, dog 11.0%"."""
-    values, classes = row.topk(min(top, len(row)))
-    pairs = zip(values.tolist(), classes.tolist(), strict=True)
-    return ", ".join(f"{names[k]} {p:.1%}" for p, k in pairs)
 
 
 def class_distance(features: torch.Tensor, known: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -239,8 +168,8 @@ def _load_timm(name: str, tensors: dict[str, torch.Tensor] | None) -> VisionTran
         K = width if head == "head.weight" else 0
     elif not entry.has_weights:
         raise ValueError(f"timm publishes no weights for {name!r}; give a file with weights=path.")
-    # what is refused is refused before the download
-    from_timm(timm.create_model(name, num_classes=K))
+    with torch.device("meta"):  # what is refused is refused before the download
+        from_timm(timm.create_model(name, num_classes=K))
     if tensors is not None:
         tensors.pop("mask_token", None)  # of DINOv2's own file: training alone uses it
         theirs = timm.create_model(name, img_size=size, num_classes=K)
@@ -278,9 +207,9 @@ def _sizes(
 
 
 def _fill(theirs: nn.Module, tensors: dict[str, torch.Tensor], name: str) -> nn.Module:
-    """Put tensors into a model."""
+    """Put tensors into a model, as float32: files may hold half precision."""
     try:
-        theirs.load_state_dict(tensors, assign=True)
+        theirs.load_state_dict({n: each.float() for n, each in tensors.items()}, assign=True)
     except RuntimeError as error:
         reason = " ".join(str(error).split()[:60])  # one line, of a list that may be long
         raise ValueError(f"the weights do not fit {name!r}. {reason}") from None

@@ -10,7 +10,7 @@ torchvision's SWAG weights, for one, are for non-commercial use only.
 """
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -62,15 +62,15 @@ class Preprocessing:
     """
 
     image_size: int  # S, pixels: the square in the middle that the model sees
-    mean: tuple[float, ...]  # (3,) subtracted, on a scale of 0 to 1
-    std: tuple[float, ...]  # (3,) then divided by
+    mean: Sequence[float]  # (3,) subtracted, on a scale of 0 to 1
+    std: Sequence[float]  # (3,) then divided by
     class_names: tuple[str, ...] | None  # in the order of the logits; None where none are published
     transform: Callable  # a PIL image -> (3, S, S) float32
-    is_shipped: bool = False  # its transform makes a picture upright, as the file is decoded
+    is_ours: bool = False  # its transform makes a picture upright, as the file is decoded
 
     def __call__(self, image) -> torch.Tensor:
         """Make a PIL image, upright and in RGB, a tensor (3, S, S)."""
-        return self.transform(image if self.is_shipped else upright_rgb(image))
+        return self.transform(image if self.is_ours else upright_rgb(image))
 
 
 def preprocessing(name: str, *, image_size: int | None = None) -> Preprocessing:
@@ -86,15 +86,7 @@ def preprocessing(name: str, *, image_size: int | None = None) -> Preprocessing:
         (224, (0.485, 0.456, 0.406), 'tench')
     """
     if name.endswith(SHIPPED):
-        description, _ = read_shipped(name)
-        data, side = description["data"], image_size or description["model"].get("image_size", 32)
-        mean, std = tuple(data["mean"]), tuple(data["std"])
-        names = tuple(data["class_names"]) if description["shipped"]["labels"] else None
-
-        def prepare(image):
-            return normalize(torch.tensor(to_square(image, side)).permute(2, 0, 1), data)
-
-        return Preprocessing(side, mean, std, names, prepare, is_shipped=True)
+        return prepare_as_trained(read_shipped(name)[0], image_size)
     if library_of(name) == "torchvision":
         entry = torchvision_entry(name)
         transform = entry.transforms()
@@ -123,6 +115,18 @@ def preprocessing(name: str, *, image_size: int | None = None) -> Preprocessing:
         class_names=tuple(ImageNetInfo(subset).label_descriptions()) if subset else None,
         transform=create_transform(**config),
     )
+
+
+def prepare_as_trained(description: dict, image_size: int | None = None) -> Preprocessing:
+    """Give the preprocessing of a model that was trained here, from its ``config.json``."""
+    data, side = description["data"], image_size or description["model"].get("image_size", 32)
+    has_names = "shipped" not in description or description["shipped"]["labels"]
+    names = tuple(data["class_names"]) if has_names else None
+
+    def prepare(image):
+        return normalize(torch.tensor(to_square(image, side)).permute(2, 0, 1), data)
+
+    return Preprocessing(side, data["mean"], data["std"], names, prepare, is_ours=True)
 
 
 def torchvision_entry(name: str):

@@ -135,8 +135,4 @@ def first_line(error: Exception) -> str:
 
 
 def _read_description(folder: Path) -> dict:
-    path = folder / "config.json"
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}; install vitedu again.") from None
+    return json.loads((folder / "config.json").read_text(encoding="utf-8"))
