@@ -8,11 +8,11 @@ N = gh*gw of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.ticker import MaxNLocator
 
 from vitedu.plots import ink
 from vitedu.plots.explorer import PICTURE, Explorer
@@ -121,8 +121,10 @@ def explore_maps(
             if table.shape[1:] == grid_size:
                 fig.frame_in(ax, grid_size)
         place = fig.add_axes((0.935, bottom, 0.012, height))
-        colour_bar = fig.colorbar if uniform is None else partial(uniform_bar, fig, label="")
-        colour_bar(shown, cax=place)
+        if uniform is None:
+            fig.colorbar(shown, cax=place, ticks=MaxNLocator(integer=True))
+        else:
+            uniform_bar(fig, shown, "", cax=place)
         place.tick_params(labelsize=7, pad=1)
         place.set_title(label or ("cosine" if uniform is None else "× even"), fontsize=7)
 
