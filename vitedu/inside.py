@@ -7,9 +7,8 @@ Legend: B batch, T tokens, N patches, D embed_dim, nh heads, gh gw patch grid, K
 
 References: Dosovitskiy et al. 2020, figures 6, 7 and 11 (arXiv 2010.11929); Abnar and Zuidema 2020,
 "Quantifying Attention Flow in Transformers" (arXiv 2005.00928); Zhang et al. 2016, the pointing
-game (arXiv 1608.00507); Darcet et al. 2023, "Vision Transformers Need Registers" (arXiv
-2309.16588); Guo et al. 2017, "On Calibration of Modern Neural Networks" (arXiv 1706.04599);
-Chefer, Gur and Wolf 2021, "Generic Attention-model Explainability" (arXiv 2103.15679).
+game (arXiv 1608.00507); Chefer, Gur and Wolf 2021, "Generic Attention-model Explainability" (arXiv
+2103.15679).
 """
 
 import math
