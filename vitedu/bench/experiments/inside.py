@@ -92,7 +92,8 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
 def measure_inside(model: Any, data: Data) -> dict[str, float]:
     """Measure distances, norms, positions and what the maps point at, on the first test images."""
     config, grid = model.config, model.config.grid_size
-    images, masks = data.normalize(data.test.images[:IMAGES]), data.test.masks[:IMAGES]
+    masks: Any = data.test.masks
+    images, masks = data.normalize(data.test.images[:IMAGES]), masks[:IMAGES]
     tensors = capture(model, images)
     layers = [tensors[f"blocks.{i}.attn.weights"] for i in range(config.depth)]
     spans = [attention_distance(weights, grid) for weights in layers]
