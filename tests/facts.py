@@ -155,7 +155,11 @@ assert pointing_game(brightness, masks) > 0.95
 assert max(hits["gradient"]["five untrained"]) < 0.5 * touched.mean()
 spread = {who: (span.amax(dim=1) - span.amin(dim=1)).mean().item() for who, span in spans.items()}
 assert spread["trained"] > 0.1 and spread["untrained"] < 0.05
-apart_by = {who: head_divergence(weights[-1])[0, 1] for who, (weights, _) in seen.items()}
+weights = {who: layers[-1][:, :2] for who, (layers, _) in seen.items()}
+apart_by = {
+    who: (entropy(both.mean(dim=1)) - entropy(both).mean(dim=1)).mean()
+    for who, both in weights.items()
+}
 assert apart_by["trained"] > 0.1 > 0.005 > apart_by["untrained"]
 outlying = {who: layers[-1][:, 1:] / layers[-1][:, 1:].median() for who, layers in norms.items()}
 assert all((each > 3).float().mean() < 0.005 for each in outlying.values())
@@ -247,7 +251,7 @@ assert merged_accuracy > accuracy_of(model) - 0.1
 assert mask.float().mean(dim=(1, 2)).tolist() == [1.0, 0.5, 0.5, 0.25]
 assert {name: int(reached.sum()) for name, (_, reached) in maps.items()} == {
     "one block": 16, "two blocks": 64, "corner": 16, "no mask": 64}
-assert seen_after["windows of 4, shift 2"][2][[65, 0]].sum(dim=1).tolist() == [144, 64]
+assert (seen_after["windows of 4, shift 2"] <= 3)[[65, 0]].sum(dim=1).tolist() == [144, 64]
 assert by_rows["like neighbours"][32] < 0.2 < 0.6 < by_rows["independent"][64]
 assert row_sums.min() > 10  # the slip of published code
 assert errors["averaged keys, n = 64"][64] < 1e-5 and min(errors["elu + 1"].values()) > 0.6

@@ -1,11 +1,9 @@
 """DINOv2 on photographs: what comes along is what the model gives, and its weights run in ours."""
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
 from vitedu.inside import attention_distance, position_similarity
-from vitedu.plots.widgets import explore_similarity
 from vitedu.pretrained.conversions import fold_layer_scale
 from vitedu.pretrained.photographs import (
     SHIPPED,
@@ -93,16 +91,3 @@ def test_folding_without_bias_or_factor_changes_only_what_is_there():
     found = folded["blocks.1.mlp.fc2.weight"] @ x + folded["blocks.1.mlp.fc2.bias"]
     torch.testing.assert_close(found, expected)
     assert torch.equal(folded["norm.bias"], bias) and len(block) == 2
-
-
-def test_explorer_of_features_follows_the_patch():
-    """The map of a patch is its row of the table, for each model; the sentence counts."""
-    table = np.eye(4)
-    table[1, 2] = table[2, 1] = 0.8
-    tables = [{"trained": table, "untrained": np.eye(4)}]
-    explorer = explore_similarity(torch.rand(1, 3, 8, 8), tables, (2, 2))
-    assert "patch 1 (row 0, column 1)" in explorer.describe(0, 1)
-    assert "1 (trained), 0 (untrained)" in explorer.describe(0, 1)
-    shown, *_ = explorer.figure(0, 1).axes[1].images
-    assert np.array_equal(shown.get_array(), table[1].reshape(2, 2))
-    assert explorer.frame(0, 0) != explorer.frame(0, 3)

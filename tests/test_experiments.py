@@ -17,7 +17,6 @@ from vitedu.bench.experiments import (
     measured,
     names,
     read,
-    robustness,
     table,
     train_and_measure,
 )
@@ -177,14 +176,6 @@ def test_experiments_load_the_data_that_they_name():
             assert source in ("DATA", f'"{experiments.data_of(name)}"'), name
         if re.search(r"\bdrawings\(", text):
             assert experiments.data_of(name) == "shapes", name
-
-
-def test_a_goal_belongs_to_its_data(monkeypatch):
-    """The accuracy at which a CNN is stopped on photographs says nothing about shapes."""
-    shapes = load_data("shapes", limit=10, held_out=10)
-    monkeypatch.setattr(robustness, "images", lambda profile, count, quick: shapes)
-    with pytest.raises(ValueError, match="chosen on cifar10, not on shapes. Choose one; add it"):
-        robustness.run("CNN", 0, QUICK)
 
 
 def test_unknown_names_list_the_choices(calls, tmp_path, monkeypatch):

@@ -17,10 +17,8 @@ from vitedu.inside import (
     attention_gradients,
     attention_rollout,
     blank_patches,
-    calibration,
     falls_by_patch,
     grid_distances,
-    head_divergence,
     input_gradient,
     nearest_accuracy,
     probe_accuracy,
@@ -122,16 +120,6 @@ def test_falls_by_patch_find_the_patch_that_the_answer_stands_on():
     torch.testing.assert_close(falls, torch.tensor([[0.0, expected], [0.0, 0.0]]))
 
 
-def test_head_divergence_is_0_between_equal_heads_and_1_between_strangers():
-    """Head 1 is head 0, head 2 looks elsewhere, and half of head 3 is head 0."""
-    rows = torch.tensor([[1.0, 0, 0], [1.0, 0, 0], [0, 1.0, 0], [0.5, 0, 0.5]])
-    table = head_divergence(rows.reshape(1, 4, 1, 3).expand(2, 4, 3, 3))
-    torch.testing.assert_close(table[0, :3], torch.tensor([0.0, 0.0, 1.0]))
-    half = -(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25)) - 0.5
-    assert table[0, 3].item() == pytest.approx(half, abs=1e-6)
-    assert torch.equal(table, table.T)
-
-
 def test_features_that_tell_the_class_are_read_and_noise_is_not():
     """Both readings: perfect on classes that lie apart, near chance on noise."""
     generator = torch.Generator().manual_seed(0)
@@ -141,13 +129,3 @@ def test_features_that_tell_the_class_are_read_and_noise_is_not():
     for read in (nearest_accuracy, probe_accuracy):
         assert read(apart[:200], labels[:200], apart[200:], labels[200:]) == 1.0
         assert read(noise[:200], labels[:200], noise[200:], labels[200:]) < 0.5
-
-
-def test_calibration_gap_is_weighted_by_images():
-    """Three sure images of which two are right, one unsure image that is right."""
-    confidence = torch.tensor([1.0, 0.95, 0.96, 0.55])
-    sure, right, counts, gap = calibration(confidence, torch.tensor([True, True, False, True]))
-    assert counts.tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0, 3]
-    assert sure[9].item() == pytest.approx(0.97) and right[9].item() == pytest.approx(2 / 3)
-    assert sure[0].isnan()
-    assert gap == pytest.approx((3 * (0.97 - 2 / 3) + 0.45) / 4)

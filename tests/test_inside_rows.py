@@ -7,7 +7,6 @@ import torch
 
 from vitedu.bench.experiments import inside, measured
 from vitedu.data import load_data
-from vitedu.inside import content_correlation
 from vitedu.patches import patchify
 from vitedu.vit_and_cnn import shuffle_patches
 
@@ -33,19 +32,19 @@ def test_shuffle_puts_patches_where_it_says_and_back(data):
 
 def test_like_content_follows_what_moves():
     """Positions that hold what is seen there correlate with it, and not with a shuffle of it."""
-    N, grid = inside.CONFIG.num_patches, inside.CONFIG.grid_size
+    N = inside.CONFIG.num_patches
     covered = torch.arange(N) / N
     angles = covered[:, None] * 2
     waves = torch.cat([torch.cos(angles), torch.sin(angles)], dim=1)[None]  # alike where content is
     order = inside.draw_patch_order(0)
-    assert content_correlation(waves, grid, covered) > 0.95
-    assert abs(content_correlation(waves[:, order], grid, covered)) < 0.3
-    assert content_correlation(waves[:, order], grid, covered[order]) > 0.95
+    assert inside.content_correlation(waves, covered) > 0.95
+    assert abs(inside.content_correlation(waves[:, order], covered)) < 0.3
+    assert inside.content_correlation(waves[:, order], covered[order]) > 0.95
 
 
-def test_shuffled_model_is_the_plain_one_with_its_positions_moved(data):
+def test_shuffled_model_is_the_plain_one_with_its_positions_moved():
     """Attention does not know places: moved patches with moved positions give the same logits."""
-    plain, moved = (inside.build(arm, 0, data).eval() for arm in ("class token", SHUFFLE))
+    plain, moved = (inside.build(arm, 0).eval() for arm in ("class token", SHUFFLE))
     with torch.no_grad():
         order = moved.order
         moved.pos_embed[:, 1:] = plain.pos_embed[:, 1:][:, order]
@@ -58,7 +57,7 @@ def test_shuffled_model_is_the_plain_one_with_its_positions_moved(data):
 @pytest.mark.parametrize("arm", inside.ARMS)
 def test_arms_differ_in_what_they_say(arm, data):
     """Tokens and pooling are those of the arm; everything that is measured is finite."""
-    model = inside.build(arm, 0, data)
+    model = inside.build(arm, 0)
     prefix = {"mean of the patches": 0, "largest of the patches": 0, "4 registers": 5}.get(arm, 1)
     assert model.config.num_prefix_tokens == prefix
     assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
@@ -67,9 +66,9 @@ def test_arms_differ_in_what_they_say(arm, data):
     assert ("register norm" in found) == (arm == "4 registers")
 
 
-def test_largest_patch_pools_over_patches(data):
+def test_largest_patch_pools_over_patches():
     """The head reads the largest value of each feature."""
-    model = inside.build("largest of the patches", 0, data).eval()
+    model = inside.build("largest of the patches", 0).eval()
     images = torch.randn(2, 3, 32, 32)
     seen = {}
     model.norm.register_forward_hook(lambda module, inputs, output: seen.update(norm=output))

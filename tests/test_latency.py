@@ -17,10 +17,8 @@ AIM = 0.1  # seconds, at the median
 PRESSES = 20
 WIDGETS = {  # notebook -> cells that end in a widget
     "01_patches_more": ("explorer",),
-    "02_attention_more": ("explore-softmax", "photograph"),
-    "04_training_more": ("explore-schedule",),
+    "02_attention_more": ("photograph",),
     "06_vit_and_cnn": ("reach",),
-    "07_less_data_more": ("dino-sort",),
     "08_efficient_more": ("blocks",),
     "09_transfer_more": ("dinov2-explore",),
 }

@@ -36,18 +36,6 @@ def test_show_attention_steps_writes_every_number_and_fixes_the_scale_of_weights
     assert axes[0].images[0].get_clim() == (-3.0, 3.0) == axes[2].images[0].get_clim()
 
 
-def test_show_saturation_draws_each_measure_of_each_variant():
-    """Three panels, a labelled line a variant, x at the widths, a band between two quantiles."""
-    plain = {16: (4.0, 0.5, (0.1, 0.2, 0.3)), 64: (8.0, 0.8, (0.0, 0.1, 0.4))}
-    axes = panels(plots.show_saturation({"plain": plain, "scaled": {16: (1, 0.1, (0, 0, 0.2))}}))
-    assert [line.get_label() for line in axes[0].lines] == ["plain", "scaled"]
-    drawn = [ax.lines[0].get_ydata().tolist() for ax in axes]
-    assert drawn == [[4, 8], [0.5, 0.8], [0.2, 0.1]]
-    assert axes[2].lines[0].get_xdata().tolist() == [16, 64]
-    band = axes[2].collections[0].get_paths()[0].vertices.tolist()
-    assert {(16, 0.1), (16, 0.3), (64, 0.0), (64, 0.4)} <= set(map(tuple, band))
-
-
 def test_show_head_split_numbers_the_tokens_that_each_form_gives_a_head():
     """split_heads gives head 0 one value of each token, a bare reshape repeats a token."""
     x, split, bare = panels(plots.show_head_split(num_tokens=3, embed_dim=4, num_heads=2))

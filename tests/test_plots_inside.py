@@ -1,20 +1,11 @@
 """Figures of notebook 05: one stated scale for all maps, the right map in the right place."""
 
 import numpy as np
-import pytest
 import torch
 
 from vitedu.plots import inside as plots
-from vitedu.plots.widgets import explore_inside
 
 GRID = (2, 2)
-
-
-@pytest.fixture
-def weights():
-    """Two layers of three heads over five tokens, no two values alike."""
-    values = torch.arange(2 * 3 * 5 * 5, dtype=torch.float32).reshape(2, 3, 5, 5)
-    return (values / values.sum(dim=-1, keepdim=True)).numpy()
 
 
 def shown(fig):
@@ -44,17 +35,6 @@ def test_hottest_patch_is_marked_in_the_middle_of_its_pixels():
     fig = plots.show_pointing(torch.zeros(1, 3, 8, 8), mask, {"a": maps})
     (cross,) = [line for ax in fig.axes for line in ax.lines if line.get_marker() == "x"]
     assert (cross.get_xdata()[0], cross.get_ydata()[0]) == (1.5, 5.5)
-
-
-def test_explorer_moves_every_map_and_answer_to_the_patch(weights):
-    """Patch 2 shows row 2 of the patches' table, and what is answered there."""
-    answers = {"trained": [[[f"{block}-{k}" for k in range(4)] for block in range(2)]]}
-    models = {"trained": weights[None]}
-    explorer = explore_inside(torch.zeros(1, 3, 8, 8), models, answers, GRID)
-    shown = explorer.figure(0, 2).axes[1]
-    second = shown.images[0].get_array()[3:5, 3:5]  # rows and columns of paper between maps
-    assert np.allclose(second, 5 * weights[1, 1, 3, 1:].reshape(2, 2))
-    assert [text.get_text() for text in shown.texts] == ["block 0:", "0-2", "block 1:", "1-2"]
 
 
 def test_page_of_one_photograph_names_each_block_and_is_written(tmp_path):

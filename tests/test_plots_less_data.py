@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from vitedu.plots import less_data as plots
-from vitedu.plots.widgets import explore_neighbours
 
 
 def test_collapse_has_a_panel_for_entropy_and_one_for_spread():
@@ -34,29 +33,3 @@ def test_three_tasks_have_a_column_each_and_the_control_in_all():
     assert [ax.images[0].get_array().max() for ax in panels[0, 1:]] == pytest.approx([1, 10])
     assert [list(line.get_ydata()) for line in panels[2, 1].lines][:3] == [[1, 3], [2, 4], [3, 4.5]]
     assert [list(line.get_ydata()) for line in panels[3, 1].lines[:2]] == [[30, 31], [20, 60]]
-
-
-def test_neighbours_follow_the_clicked_image():
-    """Image 3 of four stands at the bottom right; its neighbours appear with their classes."""
-    images = torch.zeros(4, 3, 8, 8)
-    images[3] = 1
-    gallery = torch.linspace(0, 1, 5)[:, None, None, None].expand(5, 3, 8, 8)
-    nearest = torch.tensor([[0, 1]] * 3 + [[4, 2]])
-    names, truth = list("abcde"), list("abce")
-    fig = explore_neighbours(images, gallery, {"x": nearest}, names, truth).figure("x", 3)
-    mosaic = fig.axes[0].images[0].get_array()
-    assert mosaic[12, 12].min() == 1 and mosaic[3, 12].max() == 0
-    assert fig.picture.patches[0].get_xy() == (0.5, 0)
-    first, second = (ax.images[0].get_array() for ax in fig.axes[1:])
-    assert first.min() == 1 and np.allclose(second, 0.5)
-    assert [ax.texts[0].get_text() for ax in fig.axes[1:]] == ["e", "c"]
-
-
-def test_explorer_counts_neighbours_of_the_same_class():
-    """The sentence below the picture says how many of the nearest are of its class."""
-    images, gallery = torch.rand(4, 3, 8, 8), torch.rand(5, 3, 8, 8)
-    tables = {"pixels": torch.tensor([[0, 1]] * 4), "features": torch.tensor([[0, 2]] * 4)}
-    explorer = explore_neighbours(images, gallery, tables, list("abacc"), list("abab"))
-    assert "2 of the 2 nearest images are of its class, a" in explorer.describe("features", 0)
-    assert "1 of the 2" in explorer.describe("pixels", 1)
-    assert explorer.frame("features", 0) != explorer.frame("pixels", 0)

@@ -81,17 +81,3 @@ def test_explorer_of_patches_moves_to_the_patch(image):
     assert np.allclose(close.images[0].get_array(), image[:, 8:16, 16:24].permute(1, 2, 0))
     assert list(matrix.lines[0].get_ydata()) == [6, 6]
     assert np.allclose(values.lines[0].get_ydata(), patchify(image[None], 8)[0, 6])
-
-
-def test_filters_stand_as_pictures_and_as_rows_of_one_matrix():
-    """Row k is filter k flattened, in the order of a patch; what is framed is the same in both."""
-    weight = torch.randn(10, 3, 4, 4, generator=torch.Generator().manual_seed(0))
-    tokens = torch.arange(1000.0)
-    filters, rows, both = plots.show_filters_as_rows(weight, tokens, tokens + 1, row=5).axes
-    assert np.array_equal(rows.images[0].get_array(), weight.flatten(1).numpy())
-    picture = filters.images[0].get_array()[5:9, 5:9]  # the second of the second row of four
-    other = weight[5].permute(1, 2, 0).numpy()
-    assert np.allclose(picture, other / (2 * abs(other).max()) + 0.5)
-    assert rows.patches[0].get_xy() == (-0.5, 4.5) and filters.patches[0].get_xy() == (4, 4)
-    x, y = both.lines[0].get_data()
-    assert np.array_equal(y, x + 1)

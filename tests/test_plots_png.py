@@ -19,14 +19,14 @@ def read_back(picture):
     return read.mode, np.abs(pixels[0] - pixels[1]).max(), len(small) / plain.tell()
 
 
-def test_lines_on_white_get_a_palette_and_lose_nothing():
+def test_lines_on_white_get_a_palette_and_lose_nothing_that_is_seen():
     """Ink whose edges fade has few colours; one dot of a rare colour stays too."""
     large = Image.new("RGB", (1600, 800), "white")
     ImageDraw.Draw(large).line((10, 10, 1500, 700), fill="#0072B2", width=9)
-    picture = large.resize((400, 200), Image.Resampling.BILINEAR)
-    picture.putpixel((390, 10), (213, 94, 0))
+    picture = large.resize((800, 400), Image.Resampling.BILINEAR)
+    picture.putpixel((790, 10), (213, 94, 0))
     mode, change, share = read_back(picture)
-    assert (mode, change) == ("P", 0) and share < 0.7
+    assert mode == "P" and change <= 2 and share < 0.7
 
 
 def test_shades_that_no_eye_tells_apart_share_a_colour():

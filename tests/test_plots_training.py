@@ -1,7 +1,5 @@
 """The figures of notebook 04 show the numbers they are given."""
 
-import json
-
 import matplotlib
 import numpy as np
 import pytest
@@ -64,37 +62,8 @@ def test_moment_says_what_each_image_is_called_and_is(rng):
     assert len(wall.images) == 3
 
 
-def test_position_similarity_leaves_the_cell_itself_blank():
-    """The cosine of a cell with itself is not drawn; the others set the symmetric scale."""
-    cosines = np.full((4, 2, 2), 0.25)
-    cosines[3, 0, 0] = -0.5
-    for cell in range(4):
-        cosines[cell, cell // 2, cell % 2] = 1.0
-    fig = plots.show_position_similarity({"trained": cosines}, [0, 3])
-    first, second = (ax.images[0] for ax in fig.axes[:2])
-    assert np.isnan(first.get_array().filled(np.nan)[0, 0])
-    assert first.get_clim() == second.get_clim() == (-0.5, 0.5)
-    assert cosines[0, 0, 0] == 1.0  # the caller's array is left alone
-
-
 def test_confusion_shows_shares_of_the_true_class():
     """Rows are shares in percent; a class without images gives a row of zeros, no nan."""
     ax = plots.show_confusion([[3, 1], [0, 0]], ["a", "b"]).axes[0]
     assert ax.images[0].get_array().tolist() == [[75, 25], [0, 0]]
     assert ax.get_xlabel() == "answer" and ax.get_ylabel() == "truth"
-
-
-def test_summary_of_a_run_is_drawn_from_its_file(tmp_path):
-    """Four panels hold the columns of metrics.jsonl; the test accuracy stands at the last epoch."""
-    names = "train_loss validation_loss train_accuracy validation_accuracy lr images_per_second"
-    values = (2.0, 1.9, 0.3, 0.4, 1e-3, 500.0), (1.0, 1.1, 0.7, 0.6, 5e-4, 400.0)
-    rows = [dict(zip(names.split(), row, strict=True)) for row in values]
-    (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    fig = plots.show_run(tmp_path / "metrics.jsonl", test_accuracy=0.55, chance=0.1)
-    drawn = [[line.get_ydata() for line in ax.lines] for ax in fig.axes]
-    assert np.allclose(drawn[0], [[2, 1], [1.9, 1.1]])
-    assert np.allclose(drawn[1][:2], [[30, 70], [40, 60]])
-    assert fig.axes[1].get_title().endswith("◆ test, last epoch: 55.0%")
-    (mark,) = [line for line in fig.axes[1].lines if line.get_marker() == "D"]
-    assert mark.get_xydata().tolist() == [[2, 100 * 0.55]]
-    assert np.allclose(drawn[2], [[1e-3, 5e-4]]) and np.allclose(drawn[3], [[500, 400]])

@@ -1,12 +1,10 @@
 """The card and the explorer of notebook 06 show the numbers they are given."""
 
 import matplotlib
-import numpy as np
 
 matplotlib.use("Agg")
 
 from vitedu.plots import vit_and_cnn as plots  # noqa: E402
-from vitedu.plots.widgets import explore_reach  # noqa: E402
 
 
 def test_card_marks_the_larger_number_and_is_written_to_a_file(tmp_path):
@@ -23,11 +21,3 @@ def test_card_marks_the_larger_number_and_is_written_to_a_file(tmp_path):
     bold = [text.get_text() for text in texts if text.get_weight() == "bold"]
     assert bold == ["CNN", "90.0%", " ◀", "ViT", "1,250", " ◀"]
     assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_reach_is_told_in_words():
-    """The sentence counts the places that matter to the cell."""
-    table = np.array([[0.5, 0.5, 0, 0]] * 4)
-    explorer = explore_reach(np.zeros((3, 8, 8)), {"2 layers": table}, (2, 2))
-    assert "place 0 depends on 2 of 4 places" in explorer.describe("2 layers", 0)
-    assert explorer.start == "2 layers"

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.bench.experiments import Measurement, measured, warmup
+from vitedu.bench.experiments import measured, warmup
 
 
 def test_one_seed_gives_the_same_weights_for_either_norm():
@@ -10,17 +10,6 @@ def test_one_seed_gives_the_same_weights_for_either_norm():
     pre, post = (warmup.build(norm, seed=3).state_dict() for norm in ("pre-norm", "post-norm"))
     assert set(pre) - set(post) == {"norm.weight", "norm.bias"}
     assert all(torch.equal(post[name], pre[name]) for name in post)
-
-
-def test_table_shows_the_difference_of_each_seed():
-    """Loss without minus loss with warm-up, only where both were measured."""
-    runs = [("no warm-up", 0, 1.5), ("warm-up", 0, 1.0), ("warm-up", 1, 9.0)]
-    found = []
-    for kind, seed, loss in runs:
-        arm, results = f"pre-norm, 0.01, {kind}", {"final_loss": loss, "steps_to_goal": "never"}
-        found.append(Measurement("warmup", arm, {}, seed, {}, results, "", {}, "", "shapes"))
-    (line,) = warmup.pairs_table(found).splitlines()[1:]
-    assert line.split()[:6] == ["pre-norm", "0.01", "0", "1.50", "1.00", "+0.50"]
 
 
 def test_measured_gains_are_those_that_notebook_04_states():

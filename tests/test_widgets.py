@@ -15,11 +15,9 @@ from vitedu.fast import rotary_table, rotate
 from vitedu.inside import position_similarity
 from vitedu.patches import sincos_positions, sincos_positions_2d
 from vitedu.plots import explorer as skeleton
-from vitedu.plots import widgets
 from vitedu.plots.explorer import WIDGET
 from vitedu.plots.style import DOTS, DPI, MARGIN
-from vitedu.plots.widgets import explore_attention, explore_patches
-from vitedu.training import warmup_cosine
+from vitedu.plots.widgets import explore_maps, explore_patches
 
 pytestmark = pytest.mark.slow
 
@@ -31,14 +29,21 @@ def explorer():
     return explore_patches(image, patch_sizes=(16, 8))
 
 
-@pytest.fixture
-def looking():
-    """Sixteen patches that look at themselves, sharply or evenly."""
+def maps_of_codes(**options):
+    """Explore how alike positions of three kinds are."""
+    grid, D = (4, 4), 16
+    turned = rotate(torch.ones(16, D), rotary_table(grid, D))
+    codes = {"1-D": sincos_positions(16, D), "2-D": sincos_positions_2d(grid, D), "rotary": turned}
+    maps = {k: position_similarity(code[None], grid).flatten(1) for k, code in codes.items()}
+    return explore_maps(torch.rand(3, 16, 16), maps, grid, "positions", **options)
 
-    def weights_at(temperature):
-        return torch.softmax(torch.eye(16) / temperature, dim=-1)
 
-    return explore_attention(torch.rand(3, 32, 32), weights_at, (0.1, 1.0), (4, 4))
+def looking(**options):
+    """Explore sixteen patches that look at themselves, sharply or evenly."""
+    maps = {t: torch.softmax(torch.eye(16) / t, dim=-1) for t in (0.1, 1.0)}
+    return explore_maps(
+        torch.rand(3, 32, 32), maps, (4, 4), "temperature", uniform=1 / 16, **options
+    )
 
 
 def part(widget, kind):
@@ -108,22 +113,40 @@ def test_live_form_has_a_button_for_each_cell_and_keeps_its_place(explorer):
     assert (cell.value, cell.max) == (15, 15)
 
 
-def test_live_attention_follows_the_temperature(looking):
-    """The sentence and the picture come from the table of the chosen temperature."""
-    live = looking.widget_view()
+def test_live_maps_follow_the_setting():
+    """The sentence and the picture come from the map of the chosen setting."""
+    explorer = looking()
+    live = explorer.widget_view()
     (setting,), (picture,) = part(live, "SelectionSlider"), part(live, "Image")
     said = []
     for temperature in (0.1, 1.0):
         setting.value = temperature
         said.append(part(live, "HTML")[-1].value)
-        assert picture.value == looking.frame(temperature, 10)
-    assert "0.999 to itself" in said[0] and "0.153 to itself" in said[1]
+        assert picture.value == explorer.frame(temperature, 10)
+    assert "most at patch 0 (row 0, column 0), 0.00." in said[0] and ", 0.90." in said[1]
 
 
-def test_map_shows_the_weights_of_the_query(looking):
-    """The hottest cell of the map is the patch with the largest weight."""
-    shown, *_ = looking.figure(0.1, 6).axes[1].images
-    assert np.unravel_index(shown.get_array().argmax(), (4, 4)) == (1, 2)
+def test_map_shows_the_weights_of_the_query():
+    """The hottest cell of the map is the patch itself, relative to an even look, and is framed."""
+    explorer = looking(start=1.0)
+    ax = explorer.figure(1.0, 6).axes[1]
+    (shown,), (frame,) = ax.images, ax.patches
+    values = shown.get_array()
+    assert np.unravel_index(values.argmax(), (4, 4)) == (1, 2) and frame.get_xy() == (0.5, 0.5)
+    assert values.max() == pytest.approx(16 * np.e / (np.e + 15)) and explorer.start == 1.0
+
+
+def test_maps_of_another_shape_and_sentences_of_ones_own():
+    """A row of maps for each block follows picture and patch; a picture stands for a setting."""
+    pictures = {"a": torch.zeros(3, 8, 8), "b": torch.ones(3, 8, 8)}
+    maps = {name: {"x": torch.rand(4, 6, 3), "y": torch.rand(4, 6, 3)} for name in pictures}
+    explorer = explore_maps(pictures, maps, (2, 2), "picture", says=lambda name, k: f"{name}{k}")
+    left, first, second, _ = explorer.figure("b", 3).axes
+    assert left.images[0].get_array().min() == 1 and explorer.cell_at("b", 0.9, 0.1) == 2
+    assert np.array_equal(second.images[0].get_array(), maps["b"]["y"][3]) and not first.patches
+    assert explorer.describe("b", 3) == "b3"
+    with pytest.raises(ValueError, match="must be square"):
+        explore_maps(torch.zeros(3, 8, 4), maps, (2, 2), "picture")
 
 
 @pytest.mark.parametrize("profile", ["quick", "laptop"])
@@ -147,34 +170,10 @@ def test_no_kernel_answers_without_ipywidgets(monkeypatch):
     assert not skeleton.kernel_answers()
 
 
-def one_of_each():
-    """Give an explorer of each kind that is clicked into a table or compares positions."""
-    scores = {d: torch.arange(4.0) * d**0.5 for d in (4, 64)}
-    scaled = {d: row / d**0.5 for d, row in scores.items()}
-    softmax = widgets.explore_softmax(
-        {"q·k": scores, "q·k / √d": scaled}, lambda s: s.softmax(-1), (0.5, 2)
-    )
-    schedule = widgets.explore_schedule(
-        warmup_cosine, (20, 50), peaks=(2e-3, 1e-3), warmups=(0, 5, 10)
-    )
-    grid, D = (4, 4), 16
-    turned = rotate(torch.ones(16, D), rotary_table(grid, D))
-    codes = {"1-D": sincos_positions(16, D), "2-D": sincos_positions_2d(grid, D), "rotary": turned}
-    cosines = {k: position_similarity(code[None], grid).flatten(1) for k, code in codes.items()}
-    positions = widgets.explore_positions(torch.rand(3, 16, 16), cosines, grid)
-    near = (torch.arange(16)[:, None] - torch.arange(16)).abs()
-    blocks = widgets.explore_blocks(
-        {f"{w} a block": near <= w * torch.ones(3, 1, 1).cumsum(0) for w in (1, 2)}, grid
-    )
-    return {"softmax": softmax, "schedule": schedule, "positions": positions, "blocks": blocks}
-
-
-@pytest.mark.parametrize("kind", ["softmax", "schedule", "positions", "blocks"])
-def test_every_cell_and_setting_has_its_picture_and_words(kind, explorers):
+def test_every_cell_and_setting_has_its_picture_and_words():
     """No two frames and no two sentences are the same, and a click answers in the live form too."""
-    explorer = explorers[kind]
-    cells = {setting: range(int(np.prod(explorer.grid(setting)))) for setting in explorer.settings}
-    places = [(setting, cell) for setting in cells for cell in cells[setting]]
+    explorer = maps_of_codes()
+    places = [(setting, cell) for setting in explorer.settings for cell in range(16)]
     assert len({explorer.describe(*place) for place in places}) == len(places)
     assert len({explorer.frame(*place) for place in places}) == len(places)
     live = explorer.widget_view()
@@ -182,47 +181,14 @@ def test_every_cell_and_setting_has_its_picture_and_words(kind, explorers):
     assert explorer.describe(explorer.start, 1) in html.unescape(part(live, "HTML")[-1].value)
 
 
-@pytest.fixture(scope="module")
-def explorers():
-    """Give an explorer of each kind."""
-    return one_of_each()
-
-
-def test_softmax_explorer_says_the_entropy(explorers):
-    """The scale takes the width out of the weights; the temperature stays."""
-    explorer = explorers["softmax"]
-    said = [explorer.describe("q·k / √d", cell).split(": ")[1] for cell in range(4)]
-    assert said[0] == said[2] != said[1] == said[3]
-    weights = (torch.arange(4.0) / 2).softmax(-1)
-    entropy = torch.distributions.Categorical(weights).entropy()
-    assert f"{weights.max():.3f}, the entropy {entropy:.2f} of at most 1.39 nats" in said[1]
-
-
-def test_schedule_explorer_says_first_highest_and_last(explorers):
-    """The sentence has the rates of the schedule that was given."""
-    said = explorers["schedule"].describe(50, 4)
-    assert "50 steps, 5 of them warm-up, peak 0.001: the first step uses 2.0e-04, step 4 " in said
-
-
-def test_positions_explorer_finds_the_neighbours(explorers):
+def test_sentence_names_the_most_alike_of_the_others():
     """The 1-D code takes a row's end for a neighbour of the next row; the others do not."""
-    explorer = explorers["positions"]
+    explorer = maps_of_codes()
     said = {name: explorer.describe(name, 4) for name in explorer.settings}
-    seam = {name: re.search(r"most alike is patch (\d+)", each)[1] for name, each in said.items()}
+    assert said["2-D"].startswith("Patch 4 (row 1, column 0), positions 2-D: most at patch ")
+    seam = {name: re.search(r"most at patch (\d+)", each)[1] for name, each in said.items()}
     assert seam["1-D"] in ("3", "5")
     assert {seam["2-D"], seam["rotary"]} <= {"0", "5", "8"}
-
-
-def test_blocks_explorer_counts_and_colours_what_each_block_adds(explorers):
-    """A token that sees its neighbours sees one more on each side after every block."""
-    explorer = explorers["blocks"]
-    said, words = (
-        explorer.describe("1 a block", 5),
-        "after one block, 5 after two and 7 after three.",
-    )
-    assert said.endswith(f"row 1, column 1 sees 3 of 16 tokens {words}")
-    shown, *_ = explorer.figure("1 a block", 5).picture.collections
-    assert shown.get_array().flatten().tolist()[:10] == [3, 3, 2, 1, 0, 0, 0, 1, 2, 3]
 
 
 @pytest.fixture
@@ -249,17 +215,3 @@ def test_live_form_is_followed_by_its_labels(explorer, answers, shown, monkeypat
     assert set(forms) == {"text/plain", "image/png", *([WIDGET] if answers else [])}
     assert ("aria-label" in below["text/html"]) == answers
     assert ('alt="Patch 10 of 16' in below["text/html"]) != answers
-
-
-def test_inside_explorer_follows_picture_and_patch():
-    """The setting is the picture; the sentence says what is answered at the clicked patch."""
-    weights = torch.rand(2, 3, 2, 5, 5).softmax(dim=-1).numpy()  # (n, L, nh, T, T)
-    said = [[[f"p{i}b{b}k{k}" for k in range(4)] for b in range(3)] for i in range(2)]
-    models = {"trained": weights, "untrained": weights[:, ::-1]}
-    explorer = widgets.explore_inside(
-        torch.rand(2, 3, 8, 8), models, {"trained": said, "untrained": said}, (2, 2)
-    )
-    assert explorer.cell_at(1, 0.9, 0.1) == 2
-    assert "answers p1b2k2 after its last block" in explorer.describe(1, 2)
-    assert len({explorer.frame(0, 0), explorer.frame(0, 3), explorer.frame(1, 0)}) == 3
-    assert "Picture 0, patch 3" in explorer.still().words()

@@ -7,23 +7,17 @@ Legend: B batch, T tokens, N patches, D embed_dim, nh heads, gh gw patch grid, K
 
 References: Dosovitskiy et al. 2020, figures 6, 7 and 11 (arXiv 2010.11929); Abnar and Zuidema 2020,
 "Quantifying Attention Flow in Transformers" (arXiv 2005.00928); Zhang et al. 2016, the pointing
-game (arXiv 1608.00507); Darcet et al. 2023, "Vision Transformers Need Registers" (arXiv
-2309.16588); Guo et al. 2017, "On Calibration of Modern Neural Networks" (arXiv 1706.04599);
-Chefer, Gur and Wolf 2021, "Generic Attention-model Explainability" (arXiv 2103.15679).
+game (arXiv 1608.00507); Chefer, Gur and Wolf 2021, "Generic Attention-model Explainability" (arXiv
+2103.15679).
 """
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
-
-from vitedu.vit import capture
-
-OUTLIER = 3.0  # a token of more than so many median norms counts as an outlier
 
 # mean distance, in patches, between two places of an 8 x 8 grid that are drawn apart from each
 # other
@@ -428,32 +422,6 @@ def falls_by_patch(
     return (whole[answer] - model(each).softmax(dim=-1)[:, answer]).unflatten(0, grid_size)
 
 
-def head_divergence(weights: torch.Tensor) -> torch.Tensor:
-    """Measure how far the heads of a layer are apart, whatever it is that they look at.
-
-    Args:
-        weights: (B, nh, T, T) of one layer.
-
-    Returns:
-        (nh, nh): the Jensen-Shannon divergence of the rows of two heads, in bits, averaged over
-        queries and images: 0 where the heads are equal, 1 where they share no key.
-
-    Example:
-        >>> head_divergence(torch.eye(2).reshape(1, 2, 1, 2)).tolist()
-        [[0.0, 1.0], [1.0, 0.0]]
-
-    Reference: Lin 1991, section 4, "Divergence Measures Based on the Shannon Entropy".
-    """
-
-    def entropy(rows: torch.Tensor) -> torch.Tensor:
-        return torch.special.entr(rows).sum(dim=-1) / math.log(2)  # (..., T) -> (...)
-
-    own = entropy(weights)  # (B, nh, T)
-    means = (weights[:, :, None] + weights[:, None]) / 2  # (B, nh, nh, T, T)
-    apart = entropy(means) - (own[:, :, None] + own[:, None]) / 2
-    return apart.mean(dim=(0, 3)).clamp(min=0)  # rounding
-
-
 def nearest_accuracy(
     features: torch.Tensor, labels: torch.Tensor, of: torch.Tensor, truth: torch.Tensor, k: int = 10
 ) -> float:
@@ -518,88 +486,3 @@ def fit_probe(features: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tenso
     optimizer.step(loss)
     weight = weight.detach() / std  # on features that are not standardised
     return weight, bias.detach() - weight @ mean
-
-
-def calibration(
-    confidence: torch.Tensor, is_right: torch.Tensor, bins: int = 10
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, float]:
-    """Compare how sure a model was with how often it was right.
-
-    Args:
-        confidence: (n,) in [0, 1], the probability of each answer.
-        is_right: (n,) booleans.
-        bins: equal slices of [0, 1].
-
-    Returns:
-        For every slice the mean confidence and the accuracy (both nan where it is empty) and the
-        number of images, each (bins,); and the expected calibration error: the gap between the two,
-        averaged over all images.
-
-    Example:
-        >>> _, _, counts, gap = calibration(torch.tensor([0.9, 0.9]), torch.tensor([True, False]))
-        >>> counts.tolist(), round(gap, 3)
-        ([0, 0, 0, 0, 0, 0, 0, 0, 0, 2], 0.4)
-
-    Reference: Guo et al. 2017, section 2.
-    """
-    slices = (confidence * bins).long().clamp(max=bins - 1)
-    counts = torch.bincount(slices, minlength=bins)
-    sure = torch.bincount(slices, confidence.double(), minlength=bins) / counts
-    right = torch.bincount(slices, is_right.double(), minlength=bins) / counts
-    gap = ((sure - right).abs().nan_to_num() * counts).sum() / counts.sum()
-    return sure, right, counts, gap.item()
-
-
-def content_correlation(
-    pos_embed: torch.Tensor, grid_size: tuple[int, int], covered: torch.Tensor
-) -> float:
-    """Correlate how alike two positions are with how alike what is usually seen at them is.
-
-    Args:
-        pos_embed: (1, T, D).
-        grid_size: (gh, gw).
-        covered: (N,), the share of images in which the object touches what stands at each place.
-    """
-    cosines = position_similarity(pos_embed, grid_size).flatten(1)  # (N, N)
-    unlike = (covered[:, None] - covered).abs()
-    others = ~torch.eye(len(covered), dtype=torch.bool)
-    return torch.corrcoef(torch.stack([cosines[others], -unlike[others]]))[0, 1].item()
-
-
-def measure_internals(
-    model: Any, images: torch.Tensor, masks: torch.Tensor | None = None
-) -> dict[str, float]:
-    """Measure distances, positions, norms and, where there are masks, what the maps point at.
-
-    Args:
-        model: a ``VisionTransformerWithOptions``; it may have an ``order`` (N,), which says what
-            patch it sees at each place.
-        images: (B, C, H, W), as the model takes them.
-        masks: (B, H, W), true on the object.
-    """
-    config, grid = model.config, model.config.grid_size
-    tensors = capture(model, images)
-    layers = [tensors[f"blocks.{i}.attn.weights"] for i in range(config.depth)]
-    spans = [attention_distance(weights, grid) for weights in layers]
-    norms = tensors[f"blocks.{config.depth - 1}"].norm(dim=-1)  # (B, T)
-    patches = norms[:, -config.num_patches :]
-    results = {
-        "head spread": fmean((span.max() - span.min()).item() for span in spans),  # patches
-        "mean distance": fmean(span.mean().item() for span in spans),
-        "outliers": (patches > OUTLIER * patches.median()).double().mean().item(),
-        "largest norm": (patches.max() / patches.median()).item(),
-    }
-    if config.num_registers:
-        registers = norms[:, 1 : 1 + config.num_registers]
-        results["register norm"] = (registers.mean() / patches.median()).item()
-    if masks is None:
-        return results
-    positions, order = model.pos_embed.detach(), getattr(model, "order", None)
-    covered = F.max_pool2d(masks[:, None].float(), config.patch_size).mean(dim=0).flatten()  # (N,)
-    results["like content"] = content_correlation(positions, grid, covered)
-    if order is not None:  # place i holds what comes from place order[i]
-        results["like content, put back"] = content_correlation(positions, grid, covered[order])
-    elif config.pool == "cls":
-        maps = maps_of(model.eval(), images)
-        results |= {f"pointing, {name}": pointing_game(each, masks) for name, each in maps.items()}
-    return results

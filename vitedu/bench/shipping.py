@@ -10,10 +10,8 @@ the validation images pass, it noticed 87 % and 12 % of noise: each model's reco
 """
 
 import datetime
-import json
 import shutil
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +19,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from vitedu.bench.pretraining import CNN, DINO, EPOCHS, MASKED
+from vitedu.bench.pretraining import CNN, DINO, MASKED
 from vitedu.data import Data, load_data
 from vitedu.data.cifar10 import CLASS_NAMES, MEAN
 from vitedu.data.photograph import load_photograph
 from vitedu.fitting.checkpoints import load_checkpoint, save_checkpoint, save_tensors
-from vitedu.fitting.recipes import recipe
 from vitedu.fitting.runs import METRICS
 from vitedu.inside import fit_probe
 from vitedu.pretrained import reading
@@ -76,7 +73,6 @@ def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
         known, record["unlike"] = measure_unlike(model, data, info)
     description["data"] = {**info, "name": "cifar10", "source": "cifar10"}
     record |= {
-        "command": command_of(description),
         "seed": description["train"]["seed"],
         "epochs": description["outcome"]["epochs"],
         "precision": "float16",
@@ -94,19 +90,6 @@ def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         new.rename(folder)
     print(f"{reading.describe_shipped(folder.name)}\nwritten to {folder}")
-
-
-def command_of(description: dict) -> str:
-    """Write the command that trains a run again: what differs from the recipe of its preset."""
-    if (name := description["preset"]) in EPOCHS:
-        return f"vitedu bench pretrain {name} --epochs {description['train']['epochs']} --out RUN"
-    usual = json.loads(json.dumps(asdict(recipe(name))))
-    changed = {k: v for k, v in description["train"].items() if usual[k] != v}
-    limit, settings = description["data"]["limit"], changed | description["model_options"]
-    words = [f"--limit {limit}"] * bool(limit) + ["--set"] * bool(settings)
-    for key, value in settings.items():
-        words.append(f"{key}={','.join(map(str, value)) if isinstance(value, list) else value}")
-    return " ".join(["vitedu train --preset", name, *words])
 
 
 @torch.no_grad()

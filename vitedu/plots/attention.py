@@ -7,7 +7,7 @@ Every colour scale is fixed or stated at its colour bar: a map scaled to its own
 pattern in any noise.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from vitedu.plots import ink
-from vitedu.plots.charts import show_curves
 from vitedu.plots.parts import colour_cells, draw_image, name_rows, write, write_cells
 from vitedu.plots.style import WIDTH, figure, panel, styled, to_picture
 
@@ -51,36 +50,6 @@ def show_attention_steps(
         ax.set(title=title, xlabel=xlabel, ylabel="query")
         ax.set(xticks=range(table.shape[1]), yticks=range(table.shape[0]))
         fig.colorbar(image, ax=ax, orientation="horizontal", shrink=0.9)
-    return fig
-
-
-@styled
-def show_saturation(
-    results: Mapping[str, Mapping[int, tuple[float, float, Sequence[float]]]],
-) -> Figure:
-    """Draw how softmax saturates with the width of the keys, scaled and not.
-
-    Args:
-        results: name of the variant -> width d -> (standard deviation of the scores, mean largest
-            weight, three quantiles of the norm of softmax's Jacobian: the median is a line, the
-            outer two are the edges of a band).
-    """
-    titles = ("std of the scores", "mean largest weight", "Jacobian:\nmedian, 10 to 90 %")
-    curves: dict[str, dict[str, Sequence[float]]] = {title: {} for title in titles}
-    bands, top = [], 0.0
-    for name, by_width in results.items():
-        stds, largest, norms = zip(*by_width.values(), strict=True)
-        low, median, high = zip(*norms, strict=True)
-        bands.append((list(by_width), low, high))
-        top = max(top, *high)
-        for title, line in zip(titles, (stds, largest, median), strict=True):
-            curves[title][name] = line
-    widths = list(next(iter(results.values())))
-    fig = show_curves(curves, widths, xlabel="width d of q and k", ylabel="", log="x", height=3.1)
-    for number, band in enumerate(bands):
-        fig.axes[2].fill_between(*band, color=ink.pick(number), alpha=0.2, linewidth=0)
-    fig.axes[1].set_ylim(0, 1)
-    fig.axes[2].set_ylim(0, 1.05 * top)
     return fig
 
 

@@ -117,7 +117,7 @@ def show_bars(
     ax.set_yticks(range(len(table)), list(table))
     for words in ax.get_yticklabels():
         words.set_fontweight("bold" if words.get_text() in yours else "normal")
-    _draw_legend(fig, least=1)
+    draw_legend(fig, least=1)
     return fig
 
 
@@ -134,7 +134,6 @@ def show_curves(
     limits: tuple[float | None, float | None] = (0, None),
     marks: Mapping[str, float] | None = None,
     height: float = 3.2,
-    columns: int = 0,
 ) -> CourseFigure:
     """Draw measurements along an axis, a curve for each name, in one panel or several.
 
@@ -151,15 +150,12 @@ def show_curves(
         log: the logarithmic axes: "x", "y" or "xy".
         limits: of the vertical axis; a logarithmic one has its own.
         marks: name -> a place, drawn as a vertical line.
-        height: of a row of panels in inches.
-        columns: panels in a row; by default all.
+        height: of the figure in inches.
     """
     is_one = not all(map(_is_panel, curves.values()))
     panels: dict[str, Mapping[str, Any]] = {"": curves} if is_one else dict(curves)
     scale, labels = (100 if percent else 1), [ylabel] if isinstance(ylabel, str) else list(ylabel)
-    across = columns or len(panels)
-    down = -(-len(panels) // across)
-    fig, axes = figure(down, across, size=(WIDTH, down * height))
+    fig, axes = figure(1, len(panels), size=(WIDTH, height))
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     at = [line for lines in panels.values() for line in lines.values() if isinstance(line, Mapping)]
     x = sorted({place for line in at for place in line}) if at else x
@@ -192,7 +188,7 @@ def show_curves(
             ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         elif "x" not in log and (x is None or all(float(place).is_integer() for place in x)):
             ax.locator_params(axis="x", integer=True)
-    _draw_legend(fig, least=2)
+    draw_legend(fig, least=2)
     return fig
 
 
@@ -205,7 +201,6 @@ def show_images(
     right: Mapping[str, Sequence[bool]] | None = None,
     label: str = "",
     scale: tuple[float, float] | None = None,
-    width: float = WIDTH,
     side: float = 1.9,
     across: int = 0,
     **look: Any,
@@ -219,7 +214,6 @@ def show_images(
         right: name of a row -> whether each is right, said by a sign and a frame.
         label: what the maps show, beside their colour bar; "" draws no bar.
         scale: the least and the largest value of all maps; by default those that occur.
-        width: of the figure in inches.
         side: of a picture in inches, at most: few shall not fill the page.
         across: pictures in a line, where a longer row goes on in the next; by default all.
         **look: of the maps, such as ``cmap`` (by default ``ink.SEQUENTIAL``).
@@ -237,7 +231,7 @@ def show_images(
     lines = sum(1 + max(word.count("\n") for word in row) for row in below)
     above = 1 + max((title.count("\n") for title in titles), default=-1)
     room = 0.8 if label else 0  # for the colour bar
-    side = min((width - room) / columns, side)
+    side = min((WIDTH - room) / columns, side)
     size = max(side * columns + room, 3), side * len(table) + 0.18 * (lines + above)
     fig, axes = figure(len(table), columns, size=size, ticks=False)
     mappable = None
@@ -261,7 +255,7 @@ def show_images(
     return fig
 
 
-def _draw_legend(fig: CourseFigure, least: int) -> None:
+def draw_legend(fig: CourseFigure, least: int) -> None:
     """Name what all panels show, each once, in a line or in three columns, if it is enough."""
     handles: dict[str, Any] = {}
     for ax in fig.axes:

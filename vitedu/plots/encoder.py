@@ -1,4 +1,4 @@
-"""Figures of notebook 03: the block, and where the parameters are.
+"""Figures of notebook 03: the block, and shares of a model's parts.
 
 Role: tensors and numbers in, a Figure out. Not here: any measurement; the notebook measures and
 hands the numbers over.
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from vitedu.plots import ink
+from vitedu.plots.charts import draw_legend
 from vitedu.plots.parts import draw_box, write
 from vitedu.plots.style import figure, panel, styled
 
@@ -68,75 +69,6 @@ def _draw_road(ax, *, norm_first: bool) -> None:
 
 
 @styled
-def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "") -> Figure:
-    """Draw a model as a map whose areas are its parameter counts.
-
-    Args:
-        parts: column -> {part: count}, in reading order. A column is as wide as its sum, a part as
-            high as its share. Colours follow ``PART_COLOURS`` by the last word of
-            ``"qkv: attention"``-like names.
-        title: above the map.
-    """
-    fig, ax = panel(9.0, 3.4)
-    total, left = sum(sum(column.values()) for column in parts.values()), 0.0
-    for name, column in parts.items():
-        width, bottom = sum(column.values()) / total, 1.0
-        for label, count in column.items():
-            text, _, part = label.rpartition(": ")
-            height = count / sum(column.values())
-            bottom -= height
-            words = text if width > 0.04 and height > 0.08 else ""
-            _draw_part(ax, part, left, bottom, width, height, words)
-        write(ax, left + width / 2, -0.07, name if width > 0.03 else "", fontsize=8)
-        left += width
-    _name_parts(fig, ax)
-    ax.set(xlim=(0, 1), ylim=(-0.12, 1), title=title)
-    ax.axis("off")
-    return fig
-
-
-def _draw_part(ax, part: str, x: float, y: float, width: float, height: float, words: str) -> None:
-    """Draw a rectangle from a corner on in the colour of a part, with words in it."""
-    colour = PART_COLOURS[part]
-    label = "" if part in ax.get_legend_handles_labels()[1] else part
-    look = {"color": colour, "edgecolor": "white", "linewidth": 0.6, "label": label}
-    ax.bar(x, height, width, y, align="edge", **look)
-    if words:
-        letters = "white" if colour in (ink.BLUE, ink.GREY, ink.GREEN) else ink.BLACK
-        write(ax, x + width / 2, y + height / 2, words, color=letters, fontsize=8)
-
-
-def _name_parts(fig: Figure, ax) -> None:
-    """Draw the legend of the parts that were drawn, in the order of ``PART_COLOURS``."""
-    handles, names = ax.get_legend_handles_labels()
-    parts = sorted(names, key=list(PART_COLOURS).index)
-    bars = [handles[names.index(part)] for part in parts]
-    fig.legend(bars, parts, loc="outside lower center", ncols=len(parts), fontsize=8)
-
-
-def parameter_columns(model) -> dict[str, dict[str, int]]:
-    """Count a ``VisionTransformer``'s parameters by column and part, for ``show_parameter_map``."""
-
-    def size(module) -> int:
-        return sum(p.numel() for p in module.parameters())
-
-    tokens = model.pos_embed.numel() + model.cls_token.numel()
-    patches = {"conv: patch embedding": size(model.patch_embed)}
-    columns = {"patches": {**patches, "positions: class token, positions": tokens}}
-    for i, block in enumerate(model.blocks):
-        columns[f"block {i}"] = {
-            "norm1: norms": size(block.norm1),
-            "qkv: attention": size(block.attn.qkv),
-            "proj: attention": size(block.attn.proj),
-            "norm2: norms": size(block.norm2),
-            "fc1: MLP": size(block.mlp.fc1),
-            "fc2: MLP": size(block.mlp.fc2),
-        }
-    columns["head"] = {"norm: norms": size(model.norm), "head: head": size(model.head)}
-    return columns
-
-
-@styled
 def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figure:
     """Draw one bar a row, cut into the shares of its parts.
 
@@ -149,11 +81,13 @@ def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figu
     for row, amounts in enumerate(rows.values()):
         left = 0.0
         for part, amount in amounts.items():
-            share = 100 * amount / sum(amounts.values())
-            words = f"{share:.0f}" if share >= 4 else ""
-            _draw_part(ax, part, left, row - 0.4, share, 0.8, words)
+            share, colour = 100 * amount / sum(amounts.values()), PART_COLOURS[part]
+            ax.barh(row, share, 0.8, left, color=colour, edgecolor="white", label=part)
+            if share >= 4:
+                letters = "white" if colour in (ink.BLUE, ink.GREY, ink.GREEN) else ink.BLACK
+                write(ax, left + share / 2, row, f"{share:.0f}", color=letters, fontsize=8)
             left += share
     ax.set_yticks(range(len(rows)), list(rows))
     ax.set(xlabel=xlabel, xlim=(0, 100), ylim=(len(rows) - 0.5, -0.5))
-    _name_parts(fig, ax)
+    draw_legend(fig, least=1)
     return fig

@@ -49,7 +49,7 @@ class ExplorerFigure(CourseFigure):
         corners = [
             (k % columns / columns, 1 - (k // columns + 1) / rows) for k in range(rows * columns)
         ]
-        look = {"transform": ax.transAxes, "zorder": 3}
+        look = {"transform": ax.transAxes, "zorder": 3, "linewidth": min(2.5, 40 / rows)}
         self.follow(frame(ax, 0, 0, 1 / columns, 1 / rows, **look), xy=corners)
 
     def move(self, cell: int) -> list[Artist]:

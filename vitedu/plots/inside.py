@@ -1,7 +1,7 @@
 """Figures of notebook 05: maps relative to uniform, and one photograph as every layer sees it.
 
-Role: draw what the notebook measured. Not here: the measuring (``vitedu.inside``); maps of one
-layer, positions and confusions (``vitedu.plots.training``).
+Role: draw what the notebook measured. Not here: the measuring (``vitedu.inside``); confusions
+(``vitedu.plots.training``); maps that follow a click (``vitedu.plots.widgets``).
 
 A map of attention is drawn relative to uniform, on one logarithmic scale from a tenth to ten times:
 an even map looks even, whoever made it.

@@ -46,14 +46,11 @@ def write(ax, x: float, y: float, words: str, **look):
     return ax.text(x, y, words, ha="center", va="center", **look)
 
 
-def write_cells(ax, words: np.ndarray, white: np.ndarray, corner: float = -0.5, **look) -> None:
-    """Write words (rows, columns) into the cells of a table, in white where ``white`` says so.
-
-    Cells are squares of one unit; x and y of the first one's corner are ``corner``.
-    """
+def write_cells(ax, words: np.ndarray, white: np.ndarray, **look) -> None:
+    """Write words (rows, columns) into the cells of a map, in white where ``white`` says so."""
     for (row, column), word in np.ndenumerate(words):
         colour = "white" if white[row, column] else ink.BLACK
-        write(ax, column + corner + 0.5, row + corner + 0.5, word, color=colour, **look)
+        write(ax, column, row, word, color=colour, **look)
 
 
 def colour_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float = 0, **look) -> None:

@@ -14,7 +14,6 @@ from vitedu.plots.parts import (
     draw_box,
     draw_image,
     draw_lines,
-    frame,
     write,
 )
 from vitedu.plots.style import WIDTH, CourseFigure, figure, panel, styled, to_picture
@@ -174,36 +173,3 @@ def show_wrong_orders(image: torch.Tensor, patch_size: int) -> CourseFigure:
         "D": tiles.permute(0, 1, 3, 4, 2).reshape(tiles.shape),
     }
     return show_images({"": map(paste, orders.values())}, titles=list(orders))
-
-
-@styled
-def show_filters_as_rows(weight, by_conv, by_matrix, row: int = 0) -> CourseFigure:
-    """Show some filters of a patch convolution, the same as rows of a matrix, and both outputs.
-
-    Args:
-        weight: (D, C, P, P), of the convolution.
-        by_conv: tokens of some images by the convolution, any shape.
-        by_matrix: the same by the matrix.
-        row: the filter that is framed in both pictures.
-    """
-    D, C, P, _ = weight.shape
-    some = weight[:36]
-    matrix, high = some.flatten(1).numpy(force=True), some.abs().max().item()
-    fig, axes = figure(1, 3, size=(WIDTH, 3.2), width_ratios=(1.1, 1, 1))
-    filters, rows, both = axes[0]
-    side, step = int(np.ceil(len(some) ** 0.5)), P + 1
-    wall = np.ones((C, side * step, side * step))
-    for k, each in enumerate(some.numpy(force=True)):
-        y, x = step * (k // side), step * (k % side)
-        wall[:, y : y + P, x : x + P] = each / (2 * np.abs(each).max()) + 0.5
-    draw_image(filters, wall, f"{len(some)} of {D} filters, {C} x {P} x {P}")
-    y, x = step * (row // side), step * (row % side)
-    frame(filters, x - 1, y - 1, step, linewidth=2)
-    rows.imshow(matrix, cmap=ink.DIVERGING, vmin=-high, vmax=high, aspect="auto")
-    frame(rows, -0.5, row - 0.5, C * P * P, 1, linewidth=2)
-    rows.set(title=f"as rows of {C * P * P}", xlabel="value in the patch", ylabel="filter")
-    x, y = (np.ravel(tokens.numpy(force=True))[::53] for tokens in (by_conv, by_matrix))
-    both.plot(x, y, ".", color=ink.BLUE, markersize=3)
-    both.set(title="the tokens", xlabel="by the convolution", ylabel="by the matrix")
-    both.set_aspect("equal", adjustable="datalim")
-    return fig

@@ -1,13 +1,11 @@
 """Figures of notebook 04: what training does, and what came out of it.
 
-Role: arrays in, or a run's file, a matplotlib figure out. Not here: any measuring.
+Role: arrays in, a matplotlib figure out. Not here: any measuring.
 
 Legend: n images or runs, K classes, N patches, gh gw patch grid.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,6 @@ def show_curves(
     *,
     chance: float | None = None,
     horizons: Mapping[str, float] | None = None,
-    more: Mapping[str, str] | None = None,
 ) -> CourseFigure:
     """Draw loss and accuracy by epoch; epochs count from 1, and the best one is marked.
 
@@ -35,17 +32,15 @@ def show_curves(
             ``History.column`` does.
         chance: the accuracy of guessing, drawn as a grey line.
         horizons: accuracies to compare with, such as those of ``vitedu.data.horizons``.
-        more: title of a further panel -> the name of its values.
     """
     panels: dict[str, Mapping[str, Any]] = {
         title: {"training": column(f"train_{what}"), "validation": column(f"validation_{what}")}
         for title, what in (("loss", "loss"), ("accuracy", "accuracy"))
     }
     panels["accuracy"] = {k: np.multiply(v, 100) for k, v in panels["accuracy"].items()}
-    panels |= {title: {"training": column(name)} for title, name in (more or {}).items()}
     epochs = range(1, len(panels["loss"]["training"]) + 1)
     ylabel = "loss (nats)", "accuracy (%)"
-    look: Any = {"xlabel": "epoch", "ylabel": ylabel, "columns": 2, "height": 2.8}
+    look: Any = {"xlabel": "epoch", "ylabel": ylabel, "height": 2.8}
     fig = charts.show_curves(panels, epochs, **look)
     ax, validation = fig.axes[1], panels["accuracy"]["validation"]
     for each in fig.axes:
@@ -60,32 +55,6 @@ def show_curves(
     if horizons:
         words.append("dotted: others, on test images")
     ax.set(ylim=(0, 100), title="\n".join(words))
-    return fig
-
-
-@styled
-def show_run(
-    metrics: Path,
-    *,
-    test_accuracy: float,
-    chance: float,
-    horizons: Mapping[str, float] | None = None,
-) -> Figure:
-    """Draw one training run from its file: losses, accuracies, learning rate, and what it cost.
-
-    Args:
-        metrics: ``metrics.jsonl``, a line an epoch, as ``vitedu train`` writes it.
-        test_accuracy: of the weights after the last epoch, in [0, 1].
-        chance: the accuracy of guessing.
-        horizons: as in ``show_curves``.
-    """
-    rows = [json.loads(line) for line in Path(metrics).read_text(encoding="utf-8").splitlines()]
-    more = {"mean learning rate": "lr", "training images a second": "images_per_second"}
-    look: Any = {"chance": chance, "horizons": horizons, "more": more}
-    fig = show_curves(lambda name: [row[name] for row in rows], **look)
-    ax = fig.axes[1]
-    ax.plot(len(rows), 100 * test_accuracy, "D", color=ink.RED, clip_on=False)
-    ax.set_title(f"{ax.get_title()}\n◆ test, last epoch: {test_accuracy:.1%}")
     return fig
 
 
@@ -169,36 +138,6 @@ def draw_wall(ax, images, truth: Sequence[str | None], answers: Sequence[str]) -
 
 
 @styled
-def show_position_similarity(similarity: Mapping[str, np.ndarray], cells: Sequence[int]) -> Figure:
-    """Draw how alike the position of one cell is to that of every other, one row a model.
-
-    A cell's similarity with itself is 1 by definition and would swallow the colour scale: it is
-    left blank and marked. All maps share one scale, symmetric about 0, to the largest cosine of two
-    different cells.
-
-    Args:
-        similarity: name of the model -> (N, gh, gw), cosines.
-        cells: the patches to show, counted row by row.
-    """
-    maps = np.array([np.asarray(cosines)[list(cells)] for cosines in similarity.values()], float)
-    places = [divmod(cell, maps.shape[-1]) for cell in cells]
-    for number, place in enumerate(places):
-        maps[:, number, *place] = np.nan
-    limit = np.nanmax(np.abs(maps))
-    fig = charts.show_images(
-        dict(zip(similarity, maps, strict=True)),
-        titles=[f"patch {n}\nrow {y}, column {x}" for n, (y, x) in zip(cells, places, strict=True)],
-        label="cosine",
-        scale=(-limit, limit),
-        cmap=ink.DIVERGING,
-    )
-    for ax, (y, x) in zip(fig.axes, places * len(maps), strict=False):
-        ax.plot(x, y, "x", color=ink.BLACK)
-        ax.set_facecolor(ink.LIGHT)
-    return fig
-
-
-@styled
 def show_confusion(counts, class_names: Sequence[str]) -> Figure:
     """Draw which class is taken for which: rows the truth, columns the answer, shares of a row.
 
@@ -219,26 +158,3 @@ def show_confusion(counts, class_names: Sequence[str]) -> Figure:
     ax.set_yticks(range(K), class_names)
     fig.colorbar(mappable, ax=ax, label="share of the true class (%)")
     return fig
-
-
-@styled
-def show_climb(
-    steps: Mapping[str, Sequence[float]],
-    yours: Mapping[str, float],
-    horizons: Mapping[str, float],
-) -> Figure:
-    """Draw accuracies in [0, 1]: a bar to the mean of each step, its gain, a dot a seed.
-
-    Args:
-        steps: what each adds to the one above it -> its seeds; those without any are left out.
-        yours: name of a run of the student's own -> its accuracy.
-        horizons: accuracies to compare with, drawn as vertical lines.
-    """
-    rows, before = {}, None
-    for name, seeds in steps.items():
-        if len(seeds):
-            mean = 100 * np.mean(seeds)
-            rows[name if before is None else f"{name}   ({mean - before:+.1f})"] = seeds
-            before = mean
-    label = "validation accuracy (%), grey lines: test; in brackets the gain; a dot a seed"
-    return charts.show_bars({**rows, **yours}, label, horizons=horizons, yours=yours)

@@ -121,8 +121,7 @@ def train_and_measure(
     split, names, cpu = data.validation, columns.split(), torch.device("cpu")
     few = Split(split.images[:validation_images], split.labels[:validation_images])
     started = time.process_time()
-    more = {"show_progress": False, **more}
-    history = fit(model, replace(data, validation=few), config, **more)
+    history = fit(model, replace(data, validation=few), config, show_progress=False, **more)
     if history.interrupted:
         raise KeyboardInterrupt
     cpu_seconds, last = time.process_time() - started, history.rows[-1]
@@ -254,17 +253,6 @@ def read(path: Path, arms: Arms) -> Iterator[Measurement]:
         yield row
 
 
-def group_by_arm(rows: Iterable[Measurement], arms: Arms) -> list[tuple[str, dict, list]]:
-    """Group measurements by arm, data and options: (arm, data and options, measurements)."""
-    order = list(arms)
-
-    def key(row: Measurement) -> tuple[str, int]:
-        return json.dumps({"data": row.data, **row.options}), order.index(row.arm)
-
-    groups = itertools.groupby(sorted(rows, key=key), key)
-    return [(order[place], json.loads(options), [*group]) for (options, place), group in groups]
-
-
 def table(measurements: Iterable[Measurement], arms: Arms) -> str:
     """Write mean, least and largest of every result in numbers over the seeds, arm by arm.
 
@@ -276,11 +264,16 @@ def table(measurements: Iterable[Measurement], arms: Arms) -> str:
     """
     row = "{:<38}  {:<18}  {:<22}  {:>9}  {:>9}  {:>9}  {:>5}"
     lines = [row.format("arm", "options", "result", "mean", "least", "largest", "seeds")]
-    for arm, options, group in group_by_arm(measurements, arms):
-        for result in dict.fromkeys(name for each in group for name in each.results):
-            column = (each.results.get(result) for each in group)
-            if values := [value for value in column if isinstance(value, int | float)]:
+    order = list(arms)
+
+    def key(each: Measurement) -> tuple[str, int]:
+        return " ".join(map(str, (each.data, *each.options.values()))), order.index(each.arm)
+
+    for (options, place), group in itertools.groupby(sorted(measurements, key=key), key):
+        results = [each.results for each in group]
+        for name in dict.fromkeys(name for each in results for name in each):
+            values = [each[name] for each in results if isinstance(each.get(name), int | float)]
+            if values:
                 spread = (f"{of(values):.4g}" for of in (fmean, min, max))
-                words = " ".join(map(str, options.values()))
-                lines.append(row.format(arm, words, result, *spread, len(values)))
+                lines.append(row.format(order[place], options, name, *spread, len(values)))
     return "\n".join(lines)

@@ -38,7 +38,6 @@ STEPS = {  # each adds one thing to the one above it
     "+ its own rate": f"{BEST}, 0.004",
     "+ second epoch": f"{BEST}, 0.004, two epochs",
 }
-NOT_MEASURED = "Not measured yet; vitedu bench experiments climb --seeds 0 1 2 takes an hour."
 TRACED = STEPS["+ its own rate"], 0  # the run that the notebook begins with
 
 

@@ -5,15 +5,19 @@ Notebook 05. Every arm trains the same small model with at most one thing change
 shuffle stands inside its model, behind crops and flips, which are made for pictures.
 """
 
+from statistics import fmean
+from typing import Any
+
 import torch
+import torch.nn.functional as F
 
 from vitedu.bench.experiments import Arms, Results, cut, images, settings_of, train_and_measure
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
-from vitedu.inside import measure_internals
+from vitedu.inside import attention_distance, maps_of, pointing_game, position_similarity
 from vitedu.options import VisionTransformerWithOptions, with_options
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.vit import VisionTransformer, ViTConfig, capture
 from vitedu.vit_and_cnn import shuffle_patches
 
 CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2.0)
@@ -26,6 +30,7 @@ ARMS: Arms = {
     "one fixed patch shuffle": {"shuffled": True},
 }
 IMAGES = 500  # test images that maps are measured on
+OUTLIER = 3.0  # a patch of more than so many median norms counts as an outlier
 
 
 class LargestPatch(VisionTransformerWithOptions):
@@ -49,11 +54,10 @@ class ShuffledPatches(VisionTransformerWithOptions):
         return super().forward(shuffle_patches(images, CONFIG.patch_size, self.order))
 
 
-def build(arm: str, seed: int, data: Data) -> VisionTransformer:
+def build(arm: str, seed: int) -> VisionTransformer:
     """Make the untrained model of an arm."""
     torch.manual_seed(seed)
-    options: dict = {"num_classes": data.num_classes, "in_channels": data.in_channels}
-    options |= {"fused": True, **settings_of(arm, ARMS)[0]}
+    options = {"fused": True, **settings_of(arm, ARMS)[0]}
     kind = ShuffledPatches if options.pop("shuffled", False) else VisionTransformerWithOptions
     if options.get("pool") == "max":  # has the shape of a model without a class token
         kind, options["pool"] = LargestPatch, "mean"
@@ -76,7 +80,7 @@ def settings(seed: int, epochs: int) -> TrainConfig:
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure what the notebook measures."""
     data, config = images(profile, None, (64, 50), DATA), settings(seed, cut(4, profile, 1))
-    model = build(arm, seed, data)
+    model = build(arm, seed)
     before = measure_inside(model, data)
     columns = "test_accuracy train_accuracy precision seconds"
     results = train_and_measure(model, data, config, columns, validation_images=100)
@@ -85,7 +89,42 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return results
 
 
-def measure_inside(model: VisionTransformer, data: Data) -> dict[str, float]:
-    """Look into a model with the first test images, and their masks where there are some."""
-    masks = None if data.test.masks is None else data.test.masks[:IMAGES]
-    return measure_internals(model, data.normalize(data.test.images[:IMAGES]), masks)
+def measure_inside(model: Any, data: Data) -> dict[str, float]:
+    """Measure distances, norms, positions and what the maps point at, on the first test images."""
+    config, grid = model.config, model.config.grid_size
+    masks: Any = data.test.masks
+    images, masks = data.normalize(data.test.images[:IMAGES]), masks[:IMAGES]
+    tensors = capture(model, images)
+    layers = [tensors[f"blocks.{i}.attn.weights"] for i in range(config.depth)]
+    spans = [attention_distance(weights, grid) for weights in layers]
+    norms = tensors[f"blocks.{config.depth - 1}"].norm(dim=-1)  # (B, T)
+    patches = norms[:, -config.num_patches :]
+    results = {
+        "head spread": fmean((span.max() - span.min()).item() for span in spans),  # patches
+        "mean distance": fmean(span.mean().item() for span in spans),
+        "outliers": (patches > OUTLIER * patches.median()).double().mean().item(),
+        "largest norm": (patches.max() / patches.median()).item(),
+    }
+    if config.num_registers:
+        registers = norms[:, 1 : 1 + config.num_registers]
+        results["register norm"] = (registers.mean() / patches.median()).item()
+    positions, order = model.pos_embed.detach(), getattr(model, "order", None)
+    covered = F.max_pool2d(masks[:, None].float(), config.patch_size).mean(dim=0).flatten()  # (N,)
+    results["like content"] = content_correlation(positions, covered)
+    if order is not None:  # place i holds what comes from place order[i]
+        results["like content, put back"] = content_correlation(positions, covered[order])
+    elif config.pool == "cls":
+        maps = maps_of(model.eval(), images)
+        results |= {f"pointing, {name}": pointing_game(each, masks) for name, each in maps.items()}
+    return results
+
+
+def content_correlation(pos_embed: torch.Tensor, covered: torch.Tensor) -> float:
+    """Correlate how alike two positions are with how alike what is usually seen at them is.
+
+    ``covered`` (N,) is the share of images in which the object touches what stands at each place.
+    """
+    cosines = position_similarity(pos_embed, CONFIG.grid_size).flatten(1)  # (N, N)
+    unlike = (covered[:, None] - covered).abs()
+    others = ~torch.eye(len(covered), dtype=torch.bool)
+    return torch.corrcoef(torch.stack([cosines[others], -unlike[others]]))[0, 1].item()

@@ -5,14 +5,12 @@ third of the steps or not at all, and then stays at its peak. Both runs of a pai
 same weights and see the same batches, so their difference is what warm-up did.
 """
 
-from collections.abc import Iterable
-from itertools import product
 from statistics import fmean
 
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import DATA, Arms, Measurement, Profile, Results, cut, load
+from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load
 from vitedu.encoder import EncoderBlock
 from vitedu.options import build_model, preset
 from vitedu.training import train_one_epoch, weight_decay_groups
@@ -26,7 +24,6 @@ ARMS: Arms = {
     for kind, warmup in KINDS.items()
 }
 IMAGES, BATCH_SIZE = 128, 32
-WINDOW, GOAL = 10, 1.0  # the goal is met when the mean loss of ten steps is below one nat
 
 
 class PostNormBlock(EncoderBlock):
@@ -51,7 +48,7 @@ def build(norm: str, seed: int) -> VisionTransformer:
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one model and say how low its loss came, and after how many steps it met the goal."""
+    """Train one model and say how low its loss came."""
     steps, (norm, lr, warmup) = cut(120, profile, 20), ARMS[arm].values()
     data = load(DATA, limit=IMAGES, held_out=1)
     images, labels = data.normalize(data.train.images[:IMAGES]), data.train.labels[:IMAGES]
@@ -64,25 +61,4 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
         for index in torch.randperm(IMAGES, generator=generator).split(BATCH_SIZE):
             batch = [(images[index], labels[index])]
             losses.append(train_one_epoch(model, batch, optimizer, scheduler)[0])
-    final = round(fmean(losses[-(steps // 5) :]), 4)  # mean of the last fifth
-    return {"final_loss": final, "steps_to_goal": steps_to_goal(losses) or "never"}
-
-
-def steps_to_goal(losses: list[float]) -> int | None:
-    """Give the step after which the running mean is below the goal, None if it never is."""
-    ends = range(WINDOW, len(losses) + 1)
-    return next((end for end in ends if fmean(losses[end - WINDOW : end]) < GOAL), None)
-
-
-def pairs_table(runs: Iterable[Measurement]) -> str:
-    """Write for each norm and peak what each seed gained from warm-up, and when it met the goal."""
-    results = {(each.arm, each.seed): each.results for each in runs}
-    lines = [f"norm        peak  seed  loss without   with    gain  steps to {GOAL:g} nat"]
-    for (norm, lr), seed in product(PEAKS, sorted({seed for _, seed in results})):
-        arms = [(f"{norm}, {lr:g}, {kind}", seed) for kind in KINDS]
-        if not all(arm in results for arm in arms):
-            continue
-        a, b = (results[arm]["final_loss"] for arm in arms)
-        steps = ", ".join(f"{results[arm]['steps_to_goal']:>5}" for arm in arms)
-        lines.append(f"{norm:9} {lr:6g}  {seed:4}  {a:12.2f}  {b:5.2f}  {a - b:+6.2f}  {steps:>14}")
-    return "\n".join(lines)
+    return {"final_loss": round(fmean(losses[-(steps // 5) :]), 4)}  # mean of the last fifth
