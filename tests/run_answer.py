@@ -7,10 +7,11 @@ from attacks import code, notebook
 
 from vitedu.checks.writing.checker import MOST_POLISH
 from vitedu.exercises import find
-from vitedu.grading.answers import grade_answer
 from vitedu.grading.grades import ExerciseGrade, Submission
 from vitedu.grading.intake.extraction import Extraction, extract
+from vitedu.grading.judge import Judge
 from vitedu.grading.running import StudentRuns
+from vitedu.grading.student import grade_answer
 
 
 def read_cells(exercise: str, *cells: str) -> Extraction:
@@ -26,5 +27,5 @@ def grade_cells(
 ) -> ExerciseGrade:
     """Grade one exercise of a notebook of some cells."""
     extraction = read_cells(exercise, *cells)
-    with StudentRuns(box, extraction, [find(exercise)]) as student:
-        return grade_answer(extraction.answers[exercise], seed, student, runs=runs, polish=polish)
+    student = StudentRuns(box, extraction, [find(exercise)], Judge(seed, polish, runs))
+    return grade_answer(extraction.answers[exercise], student)

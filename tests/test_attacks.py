@@ -116,7 +116,7 @@ class Run:
 
     def __init__(self, folder: Path, out: Path):
         words = [sys.executable, "-c", COMMAND, "grade", folder, "--out", out, "--jobs", "4"]
-        words += ["--student-from", "folder", "--for", "canvas", "moodle", "gradescope"]
+        words += ["--for", "canvas", "moodle", "gradescope"]
         words += ["--seed", "7", "--exercises", *GRADED]
         self.said = out.parent / f"said-{time.monotonic_ns()}.txt"
         with self.said.open("wb") as file:

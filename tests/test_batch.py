@@ -120,7 +120,7 @@ CHANGES = {
     "file": ({}, 5),
     "versions": ({}, 6),
     "exercises": ({"exercises": ("patchify",)}, 2),  # where the grader failed at it
-    "runs": ({"runs": 5}, 6),
+    "polish": ({"polish": 0.1}, 6),
     "seed": ({"seed": 7}, 6),
     "again": ({"again": True}, 6),
 }
@@ -128,8 +128,8 @@ CHANGES = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_is_graded_anew(what, folder, out, monkeypatch):
-    """A file, a version, the list of exercises, the number of runs, another seed, or ``again``."""
-    choices, expected = {"exercises": TWO, "runs": 3}, CHANGES[what][1]
+    """A file, a version, the exercises, the price of remarks, another seed, or ``again``."""
+    choices, expected = {"exercises": TWO, "polish": 0.0}, CHANGES[what][1]
     grade_class(folder, out, parts=made_parts(), **choices)
     if what == "file":
         hand_in(folder, anna={"patchify": "failed"})
@@ -156,9 +156,9 @@ def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
     """Two students differ; a replay gives every exercise the recorded seed."""
     seeds = []
 
-    def keep(answer, seed, box, **settings):
-        seeds.append(seed)
-        return judge(answer, seed, box, **settings)
+    def keep(answer, runs):
+        seeds.append(runs.judge.seed)
+        return judge(answer, runs)
 
     grade_class(folder, out, exercises=TWO, parts=made_parts())
     with Store(out) as store:
@@ -173,7 +173,7 @@ def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
 def test_grades_rest_neither_on_order_nor_on_jobs(folder, tmp_path):
     """One job and four, forwards and backwards, give the same but for time."""
 
-    def backwards(folder, student_from="auto"):
+    def backwards(folder):
         intake = made_parts().find(folder)
         intake.submissions.reverse()
         return intake
@@ -193,7 +193,7 @@ def test_jobs_are_at_work_together_and_no_more_of_them(tmp_path, out):
     folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(12)})
     barrier, box = threading.Barrier(4, timeout=10), FakeBox()
 
-    def together(answer, seed, shared_box, **settings):
+    def together(answer, runs):
         with box.lock:
             box.inside += 1
             box.most = max(box.most, box.inside)
@@ -243,13 +243,13 @@ def test_only_grades_those_named(folder, out):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"runs": 2}, "runs must be 3 or more"),
+        ({"polish": 0.5}, "polish must be 0 to 25"),
         ({"jobs": 0}, "jobs must be 1 or more"),
         ({"only": ["zoe"]}, "no submission of 'zoe'"),
         ({"exercises": ["patchfy"]}, "patchify"),
         ({"notebook": "99_x"}, "99_x"),
     ],
-    ids=["runs", "jobs", "only", "exercises", "notebook"],
+    ids=["polish", "jobs", "only", "exercises", "notebook"],
 )
 def test_choices_that_make_no_sense_are_refused(choices, message, folder, out):
     """Before anything is graded, with the remedy."""
@@ -279,7 +279,7 @@ def test_students_of_one_name_are_told_apart(tmp_path, out):
     """Nobody's grade is overwritten, and nobody gets the points of another."""
     folder = hand_in(tmp_path / "in", a={"patchify": "passed"}, b={"patchify": "failed"})
 
-    def namesakes(folder, student_from="auto"):
+    def namesakes(folder):
         intake = made_parts().find(folder)
         intake.submissions = [
             type(each)("Kim", each.files, place=each.student) for each in intake.submissions

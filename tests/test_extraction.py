@@ -14,8 +14,8 @@ from vitedu.exercises import EXERCISES, find, in_file
 from vitedu.grading.grades import REASONS, Flag, Submission
 from vitedu.grading.intake import notebook_file, reading
 from vitedu.grading.intake.extraction import MAX_SOURCE, extract
+from vitedu.grading.intake.flags import is_stub
 from vitedu.grading.intake.notebook_file import read_notebook
-from vitedu.grading.intake.similarity import is_stub
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 GELU = "def gelu(x):\n    return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))"

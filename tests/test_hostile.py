@@ -14,8 +14,8 @@ import pytest
 
 from vitedu.__main__ import main
 from vitedu.grading.batch import digest_files
-from vitedu.grading.grades import REASONS, Answer, Flag, Submission
-from vitedu.grading.intake import reading, similarity
+from vitedu.grading.grades import REASONS, Answer, Flag, Submission, from_plain
+from vitedu.grading.intake import flags, reading
 from vitedu.grading.intake.extraction import Extraction
 from vitedu.grading.intake.reading import read_submission
 from vitedu.grading.intake.submissions import find_submissions
@@ -41,7 +41,7 @@ def test_a_text_is_read_in_linear_time(kind, tmp_path):
     hostile.hand_in(tmp_path, kind)
     _, found = read(tmp_path)
     assert "patchify" in found.answers, found.problems["patchify"]
-    assert len(found.answers["patchify"].runs) <= similarity.MAX_RUNS
+    assert len(found.answers["patchify"].runs) <= flags.MAX_RUNS
 
 
 @pytest.mark.parametrize("kind", hostile.FILES)
@@ -93,7 +93,7 @@ def test_memory_is_limited(tmp_path, monkeypatch):
 
 def test_a_fault_of_the_grader_is_told_with_its_lines():
     """It is no finding of a submission."""
-    with pytest.raises(RuntimeError, match="(?s)Traceback.*KeyError"):
+    with pytest.raises(RuntimeError, match="(?s)Traceback.*TypeError"):
         reading.call(reading.extract_plain, [{"student": ""}, []])
 
 
@@ -128,11 +128,11 @@ def test_a_submission_and_what_was_found_in_it_come_back_as_they_were():
     flag = Flag("late", "by a \udcff")
     given = Submission("a\udcff", (Path("b\udcff.ipynb"),), {"canvas_id": "7"}, (flag,))
     data = json.loads(json.dumps(asdict(given), default=str))
-    assert reading.unpack_submission(data) == given
+    assert from_plain(Submission, data) == given
     answer = Answer("gelu", "x", flags=(flag,), cell=3, runs=(2**64 - 1,))
     found = Extraction({"gelu": answer}, {"softmax": ("no_cell", "")}, [flag], {"03_encoder"})
     data = json.loads(json.dumps(asdict(found), default=list))
-    assert reading.unpack_extraction(data) == found
+    assert from_plain(Extraction, data) == found
 
 
 # --- a class -------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from vitedu.grading.box.levels import BREACHES, Isolation, IsolationError
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.grades import REASONS
 
-SMALL = Limits(memory_mb=256, cpu_seconds=1, reply_mb=1, output_kb=4, threads=16)
+SMALL = Limits(memory_mb=256, cpu_seconds=1, reply_mb=1, threads=16)
 LINUX = sys.platform == "linux"
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not LINUX, reason="the box is Linux's")]
 
@@ -125,10 +125,10 @@ def orphans_of(pid):
 # what a fork server needs of torch and numpy, to open many boxes in little time
 STAND_INS = {
     "torch/__init__.py": """
-class default_generator:
-    manual_seed = staticmethod(lambda seed: None)
 class Matrix:
     __matmul__ = lambda self, other: self
+class default_generator:
+    manual_seed = staticmethod(lambda seed: None)
 ones = lambda *shape: Matrix()
 set_num_threads = lambda number: None
 """,
@@ -405,7 +405,7 @@ for pid in (*range(1, 400), {pid}, os.getppid(), -{pid}, -1):
 
 
 def test_worker_holds_only_its_own_descriptors(worker):
-    """Nothing, both outputs, its requests and its replies: no socket, no file of the grader."""
+    """Nothing, its requests and its replies: no socket, no file of the grader."""
     code = """
 import os, stat
 held = {}
@@ -415,9 +415,9 @@ for fd in range(1024):
     except OSError:
         pass
 pipes = {fd for fd, kind in held.items() if kind == stat.S_IFIFO}
-out = pipes == {1, 2, requests, replies}, set(held) - pipes
+out = pipes == {requests, replies}, set(held) - pipes
 """
-    assert ask(worker, code) == "(True, {0})"
+    assert ask(worker, code) == "(True, {0, 1, 2})"
 
 
 def test_threads_are_limited(box, worker):
@@ -565,16 +565,12 @@ def test_worker_that_speaks_first_is_refused(box):
 
 
 def test_flood_of_prints_costs_neither_memory_nor_the_answer(worker):
-    """200 MB are read and dropped; the head is kept, and what was dropped is counted."""
+    """200 MB go nowhere."""
     import resource
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     code = "import sys\nfor _ in range(200): sys.stdout.write('abc\\n' * (1 << 18))\nout = 7"
     assert ask(worker, code, 60.0) == "7"
-    ask(worker, "import sys; sys.stdout.flush()")
-    assert worker.output.startswith("abc\nabc\n")
-    assert worker.output.endswith(f"[{200 * MB - 4096} more bytes]")
-    assert len(worker.output) < 5000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30 * 1024  # kB
 
 
@@ -588,7 +584,7 @@ def test_fork_server_that_dies_is_started_again(box):
                 os.kill(pid, number)  # all stop first, so that none reports another's end
         with pytest.raises(WorkerTrouble) as caught:
             ask(lost, "out = 1")
-        assert (caught.value.reason, caught.value.server_ended) == ("grader", True)
+        assert (caught.value.reason, "ended" in caught.value.detail) == ("grader", True)
     # what dies with its parent dies with the thread that started it: a thread that ends is no harm
     thread = threading.Thread(target=lambda: box.worker().close())
     thread.start()
@@ -645,32 +641,6 @@ def test_nothing_survives_a_grader_that_is_killed():
         assert len(family) >= 2  # the fork server and its worker
         grader.kill()
     assert gone(family)
-
-
-def test_box_without_forks_works_and_ends(monkeypatch):
-    """Where each worker loads torch itself, as on macOS; its workers end with it."""
-    prepare = isolation.plan_launch
-
-    def prepared(*arguments):
-        start = prepare(*arguments)
-        start.setup["forks"] = False
-        return start
-
-    monkeypatch.setattr(isolation, "plan_launch", prepared)
-    before = descendants(os.getpid())
-    with Box(SMALL, FILES) as box:
-        assert (box.level, box.isolation.missing) == ("full", {})
-        with box.worker() as worker:
-            assert ask(worker, "import torch; out = torch.ones(2).sum()") == "tensor(2.)"
-            assert "ModuleNotFoundError" in ask(worker, "import timm.models")
-            with pytest.raises(WorkerTrouble, match="timeout"):
-                ask(worker, "while True: pass", 0.3)
-        family = descendants(os.getpid()) - before
-        last = box.worker()
-        family |= descendants(os.getpid()) - before
-    assert last.has_survivors is False
-    assert gone(family)
-    assert not Path(box._folder.name).exists()
 
 
 # --- the parts ----------------------------------------------------------------------------------

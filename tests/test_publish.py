@@ -105,7 +105,7 @@ def test_pages_come_as_one_file_that_a_platform_takes(tmp_path, out):
     for name in (canvas, tmp_path / "in" / "x"):
         name.write_text("patchify: passed")
 
-    def find(folder, student_from):
+    def find(folder):
         files = {"ottzoe": canvas}
         own = [Submission(s, (files.get(s, folder / "x"),), ids) for s, ids in names.items()]
         return SimpleNamespace(submissions=own, problems=[])
@@ -182,8 +182,8 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
     options = {}
     monkeypatch.setattr(publish, "main_grade", lambda *words, **rest: options.update(rest) or 0)
     words = ["grade", str(folder), "--out", str(out), "--notebook", "notebooks/01_patches.ipynb"]
-    words += "--exercises patchify --only a b --again --jobs 2 --runs 5 --polish 10".split()
-    words += ["--seed", "9", "--student-from", "moodle", "--for", "canvas", "moodle"]
+    words += "--exercises patchify --only a b --again --jobs 2 --polish 10".split()
+    words += ["--seed", "9", "--for", "canvas", "moodle"]
     assert main([*words, "--assignment", "Hw", "--allow-unsafe"]) == 0
     assert options == {
         "parts": None,  # workers of this machine
@@ -191,12 +191,10 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
         "assignment": "Hw",
         "decisions": None,
         "jobs": 2,
-        "student_from": "moodle",
         "exercises": ["patchify"],
         "core": False,
         "notebook": "01_patches",
         "only": ["a", "b"],
-        "runs": 5,
         "polish": 0.1,
         "seed": 9,
         "again": True,
@@ -245,9 +243,7 @@ def test_classroom_reads_one_students_repository(tmp_path, out, monkeypatch):
 def test_choices_of_the_command_line_are_those_of_the_modules():
     """Names that the parser repeats, so as not to load them."""
     from vitedu.__main__ import build_parser
-    from vitedu.grading.intake.submissions import STUDENT_FROM
 
     grade = next(iter(build_parser()._subparsers._group_actions)).choices["grade"]
     choices = {action.dest: action.choices for action in grade._actions}
-    assert set(choices["student_from"]) == set(STUDENT_FROM)
     assert set(choices["formats"]) == set(publish.FORMATS)

@@ -10,11 +10,12 @@ from vitedu.course.notebooks import read as read_course
 from vitedu.course.notebooks import solve_notebook
 from vitedu.course.workspace import find_sources
 from vitedu.exercises import find, in_file
-from vitedu.grading.answers import grade_answer
 from vitedu.grading.grades import Submission
 from vitedu.grading.intake.extraction import extract
 from vitedu.grading.intake.reading import read_submission
+from vitedu.grading.judge import Judge
 from vitedu.grading.running import StudentRuns
+from vitedu.grading.student import grade_answer
 
 pytestmark = pytest.mark.slow
 HEAD = "import math, torch\nfrom torch import nn\nfrom vitedu import check"
@@ -86,8 +87,8 @@ def test_cells_run_in_the_order_in_which_they_ran(box, tmp_path):
     path = tmp_path / "03_encoder.ipynb"
     path.write_text(notebook([code(text, execution_count=count) for text, count in cells]))
     extraction = extract(Submission("ann", (path,)))
-    with StudentRuns(box, extraction, [find("gelu")]) as runs:
-        assert grade_answer(extraction.answers["gelu"], 1, runs).state == "passed"
+    runs = StudentRuns(box, extraction, [find("gelu")], Judge(1, 0.25))
+    assert grade_answer(extraction.answers["gelu"], runs).state == "passed"
 
 
 def test_a_verdict_that_the_notebook_shows_is_told(box, tmp_path):
@@ -96,8 +97,8 @@ def test_a_verdict_that_the_notebook_shows_is_told(box, tmp_path):
     path = tmp_path / "02_attention.ipynb"
     path.write_text(notebook([code(HEAD), code(ZEROS), code("check(softmax)", outputs=shown)]))
     extraction = extract(Submission("ann", (path,)))
-    with StudentRuns(box, extraction, [find("softmax")]) as runs:
-        result = grade_answer(extraction.answers["softmax"], 1, runs)
+    runs = StudentRuns(box, extraction, [find("softmax")], Judge(1, 0.25))
+    result = grade_answer(extraction.answers["softmax"], runs)
     assert "stored_verdict" in {flag.kind for flag in result.flags} and result.state == "failed"
     assert "stored_verdict" not in {f.kind for f in grade_cells(box, "softmax", RIGHT).flags}
 
@@ -110,9 +111,9 @@ def test_solved_notebooks_have_all_points(box, tmp_path, source):
     path.write_text(json.dumps(solve_notebook(read_course(source))), "utf-8")
     extraction = read_submission(Submission("ann", (path,)))
     (script,) = extraction.scripts
-    with StudentRuns(box, extraction, in_file(path.stem)) as runs:
-        grades = [grade_answer(extraction.answers[e.id], 1, runs) for e in in_file(path.stem)]
-        _, ((_, outcome), *_) = runs.find(1, 0.25, 3)
+    runs = StudentRuns(box, extraction, in_file(path.stem), Judge(1, 0.25))
+    grades = [grade_answer(extraction.answers[e.id], runs) for e in in_file(path.stem)]
+    _, ((_, outcome), *_) = runs.found
     assert {g.exercise: g.lines or g.detail for g in grades if g.points != g.max_points} == {}
     touched = {
         script.cells[place].number

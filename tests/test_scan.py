@@ -17,9 +17,8 @@ from vitedu.course.notebooks import exercise_cells, find_notebooks, read
 from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer
-from vitedu.grading.intake import similarity
-from vitedu.grading.intake.scan import MIN_TOKENS, count_own_tokens
-from vitedu.grading.intake.similarity import split_tokens, token_runs
+from vitedu.grading.intake import flags
+from vitedu.grading.intake.flags import MIN_TOKENS, count_own_tokens, split_tokens, token_runs
 
 
 def scanned(exercise, source, support="import torch, math\nfrom torch import nn"):
@@ -179,7 +178,7 @@ RENAMED = {
 def compare_class(answers):
     """Compare answers as the grader does, which reads them first."""
     read = cache(token_runs)  # many have the same
-    return similarity.compare_class(
+    return flags.compare_class(
         {
             student: {id: replace(answer, runs=read(answer)) for id, answer in own.items()}
             for student, own in answers.items()

@@ -17,15 +17,15 @@ def put(root, *names, content="{}"):
     return root
 
 
-def found(root, student_from="auto"):
+def found(root):
     """Give student -> names of files."""
-    submissions = find_submissions(root, student_from).submissions
+    submissions = find_submissions(root).submissions
     return {each.student: [path.name for path in each.files] for each in submissions}
 
 
-def kinds(root, student_from="auto"):
+def kinds(root):
     """Give student -> kinds of flags."""
-    submissions = find_submissions(root, student_from).submissions
+    submissions = find_submissions(root).submissions
     return {each.student: [flag.kind for flag in each.flags] for each in submissions}
 
 
@@ -50,7 +50,6 @@ def test_folder_a_student_holds_all_notebooks_of_one(tmp_path):
     put(tmp_path, "anna/01_patches.ipynb", "anna/more/02_attention.ipynb", "bob/x.ipynb")
     anna = ["01_patches.ipynb", "02_attention.ipynb"]
     assert found(tmp_path) == {"anna": anna, "bob": ["x.ipynb"]}
-    assert set(found(tmp_path, "file")) == {"anna", "x"}
 
 
 def test_folder_an_assignment_is_no_student(tmp_path):
@@ -184,9 +183,7 @@ def test_notebook_of_reads_the_courses_names():
 
 
 def test_wrong_use_is_refused(tmp_path):
-    """A rule or a folder that does not exist."""
-    with pytest.raises(ValueError, match="student_from must be one of"):
-        find_submissions(tmp_path, "guess")
+    """A folder that does not exist, or is a file."""
     with pytest.raises(FileNotFoundError):
         find_submissions(tmp_path / "nothing")
     put(tmp_path, "x.ipynb")

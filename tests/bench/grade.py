@@ -5,7 +5,7 @@ against what was known before; beside it, where nbgrader is installed, its ``aut
 files (``bench_nbgrader``). Not here: the grader.
 
 What is compared: nbgrader runs a notebook and its checks once, in one process without any limits;
-the grader runs each answer three times, the first time in a process of its own, in a box. nbgrader
+the grader runs it in a box and tries each answer on three draws. nbgrader
 takes one submission after the other, the grader one more than there are cores. Hostile notebooks
 are left out of the comparison: a fork bomb in nbgrader is a fork bomb.
 """
@@ -30,8 +30,9 @@ from bench.made_class import HOSTILE, Student, lean_notebook, make_class
 from vitedu.exercises import in_notebook, notebook_named
 from vitedu.grading.batch import Store, cores, default_jobs, grade_class
 from vitedu.grading.grades import SubmissionGrade
+from vitedu.grading.judge import DRAWS
 from vitedu.grading.pages.publish import publish
-from vitedu.grading.student import MIN_RUNS, Parts
+from vitedu.grading.student import Parts
 from vitedu.progressbar import ProgressBar
 
 NOTEBOOK = "01_patches"  # six functions, three values, and the one that every course hands out
@@ -71,7 +72,7 @@ def bench_grade(
     jobs, stem = jobs or default_jobs(), notebook_named(notebook)
     lean = lean_notebook(Path(notebooks), stem)
     print(
-        f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {MIN_RUNS} runs "
+        f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {DRAWS} draws "
         f"each, {jobs} at a time on {cores()} cores"
     )
     sample = list(make_class(lean, stem, students))
@@ -348,11 +349,6 @@ class TimedWorker:
     def __exit__(self, *_):
         with self._clock.part("ending workers"):
             self._worker.close()
-
-    @property
-    def output(self) -> str:
-        """What was printed."""
-        return self._worker.output
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
         """Send one frame and wait for one."""

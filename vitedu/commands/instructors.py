@@ -29,9 +29,6 @@ def add_commands(commands: Commands) -> None:
     add_flag(new, "--again", "grade anew what has a grade")
     new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
     new.add_argument(
-        "--runs", type=int, default=3, help="runs of each answer, 3 or more (default: 3)"
-    )
-    new.add_argument(
         "--polish",
         type=float,
         default=25.0,
@@ -39,12 +36,6 @@ def add_commands(commands: Commands) -> None:
         help="the most that remarks cost, of an exercise's points: 0 to 25 (default: 25)",
     )
     new.add_argument("--seed", type=int, help="repeat a grading (default: secret, one a student)")
-    new.add_argument(
-        "--student-from",
-        default="auto",
-        choices=["auto", "file", "folder", "moodle", "canvas"],
-        help="what names a student (default: %(default)s)",
-    )
     new.add_argument(
         "--for",
         dest="formats",
@@ -117,9 +108,7 @@ def grade_class(args) -> int:
     args.notebook = stem(args.notebook) if args.notebook else None
     args.polish /= 100
     args.formats = [*args.formats, *["anonymous"] * args.anonymous]
-    names = (
-        "formats assignment decisions jobs student_from exercises core notebook only runs polish"
-    )
-    names += " seed again allow_unsafe"
+    names = "formats assignment decisions jobs exercises core notebook only polish seed again "
+    names += "allow_unsafe"
     options = {name: getattr(args, name) for name in names.split()}
     return main_grade(folder, out, parts=parts, **options)

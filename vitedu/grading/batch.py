@@ -32,14 +32,15 @@ from vitedu.grading.grades import (
     Flag,
     Submission,
     SubmissionGrade,
+    from_plain,
     not_gradable,
     safe_cell,
     safe_name,
 )
+from vitedu.grading.intake.flags import PARTNERS
 from vitedu.grading.intake.notebook_file import Unreadable, open_regular
-from vitedu.grading.intake.similarity import PARTNERS
 from vitedu.grading.intake.submissions import clean_name, stem_of
-from vitedu.grading.student import MIN_RUNS, Parts, catch_faults, grade_submission, versions
+from vitedu.grading.student import Parts, catch_faults, grade_submission, versions
 from vitedu.progressbar import ProgressBar
 
 # A notebook is graded by default if it occurs in this share of the submissions, compared with the
@@ -79,12 +80,10 @@ def grade_class(
     out: Path,
     *,
     jobs: int | None = None,
-    student_from: str = "auto",
     exercises: Sequence[str] = (),
     core: bool = False,
     notebook: str | None = None,
     only: Sequence[str] = (),
-    runs: int = MIN_RUNS,
     polish: float = MOST_POLISH,
     seed: int | None = None,
     again: bool = False,
@@ -102,12 +101,10 @@ def grade_class(
         folder: what the students handed in; it is only read.
         out: folder for ``submissions/*.json``, one for each student, and ``grader.log``.
         jobs: submissions graded at the same time; default: one more than the usable cores.
-        student_from: where names come from; see ``submissions.find_submissions``.
         exercises: ids, numbers or ranges of numbers to grade; default: all of ``notebook``.
         core: grade the core exercises only.
         notebook: stem of the notebook to grade; default: those that the class handed in.
         only: names of students to grade; default: all.
-        runs: runs of each answer, 3 or more.
         polish: the share of an exercise's points that remarks cost at most, 0 to 0.25.
         seed: of the secret inputs, to repeat a grading; default: secret sizes for the class, and
             secret values for each submission.
@@ -122,23 +119,22 @@ def grade_class(
     """
     folder, out, start = Path(folder), Path(out), time.monotonic()
     jobs, parts = default_jobs() if jobs is None else jobs, parts or Parts()
-    _refuse_choices(folder, out, runs, polish, jobs)
-    intake = parts.find(folder, student_from=student_from)
+    _refuse_choices(folder, out, polish, jobs)
+    intake = parts.find(folder)
     submissions = _tell_apart(intake.submissions)
     asked = _list_asked(submissions, only, folder)
     with Store(out) as store:
         files = {each.student: digest_files(each) for each in submissions}
         counts, given, flags, extractions = _read_class(submissions, files, parts, store, jobs)
         chosen = choose_exercises(exercises, notebook, counts, core=core, given=given)
-        digests = {student: digest(own, runs, polish) for student, own in files.items()}
+        digests = {student: digest(own, polish) for student, own in files.items()}
         is_part = bool(exercises or core or notebook or only)
         in_tables = _list_in_tables(store, chosen, digests if is_part else ())
         todo = _list_todo(asked, chosen, None if again else store, digests, seed)
-        how = {"seed": seed, "runs": runs, "polish": polish}
         opened = parts.open_box(allow_unsafe=allow_unsafe) if todo else nullcontext()
         with opened as box:
             if todo:
-                _grade_all(todo, parts, box, store, digests, extractions, jobs, **how)
+                _grade_all(todo, parts, box, store, digests, extractions, jobs, seed, polish)
         graded = {submission.student for submission, _ in todo}
         ids = {exercise.id for exercise in in_tables}
         students, num_pending = _find_graded(store, digests, graded, ids, flags)
@@ -213,12 +209,8 @@ def _list_todo(
     return todo
 
 
-def _refuse_choices(folder: Path, out: Path, runs: int, polish: float, jobs: int) -> None:
+def _refuse_choices(folder: Path, out: Path, polish: float, jobs: int) -> None:
     """Raise ValueError for options and folders that make no sense."""
-    if runs < MIN_RUNS:
-        raise ValueError(
-            f"runs must be {MIN_RUNS} or more (got {runs}): luck must not earn points."
-        )
     if not 0 <= polish <= 0.25:
         raise ValueError(f"polish must be 0 to 25 percent of the points (got {100 * polish:g}).")
     if jobs < 1:
@@ -288,10 +280,9 @@ def _read_class(
             found = parts.compare({s: each.answers for s, each in extractions.items()})
             for student, flag in _compare_files(files, extractions):
                 found[student] = [*found.get(student, ()), flag]
-            pairs = {s: [[flag.kind, flag.message] for flag in own] for s, own in found.items()}
-            known |= {"key": key, "flags": pairs}
+            known |= {"key": key, "flags": {s: list(map(asdict, own)) for s, own in found.items()}}
         store.write_json(CLASS, known)
-    flags = {s: [Flag(*words) for words in own] for s, own in known["flags"].items()}
+    flags = from_plain(dict[str, list[Flag]], known["flags"])
     return Counter(known["notebooks"]), set(known.get("given", ())), flags, extractions
 
 
@@ -312,7 +303,15 @@ def _compare_files(files: Files, extractions: dict[str, Any]) -> Iterator[tuple[
 
 
 def _grade_all(
-    todo: list, parts: Parts, box: Any, store: "Store", digests, extractions, jobs: int, **how
+    todo: list,
+    parts: Parts,
+    box: Any,
+    store: "Store",
+    digests: Mapping[str, str],
+    extractions: Mapping[str, Any],
+    jobs: int,
+    class_seed: int | None,
+    polish: float,
 ) -> None:
     """Grade in threads that wait for the workers of the box; store each grade when it is ready."""
     bar, stop = ProgressBar(total=len(todo)), threading.Event()
@@ -320,10 +319,11 @@ def _grade_all(
     def work(submission: Submission, exercises: list[Exercise]) -> None:
         if stop.is_set():
             return
-        student, seed, asked = submission.student, how["seed"], exercises
+        student, seed, asked = submission.student, class_seed, exercises
         if seed is None:
             seed = store.class_secret() * SPLIT + secrets.randbelow(SPLIT)
-        settings = {**how, "seed": seed, "extraction": extractions.get(student), "log": store.log}
+        settings: dict[str, Any] = {"seed": seed, "polish": polish, "log": store.log}
+        settings["extraction"] = extractions.get(student)
         twins = next((flag for flag in submission.flags if flag.kind == AMBIGUOUS), None)
         grade = grade_submission(submission, [] if twins else asked, parts, box, **settings)
         if twins:
@@ -501,7 +501,7 @@ class Store:
     def load(self, student: str) -> SubmissionGrade | None:
         """Read a grade; None if there is no valid one."""
         try:
-            grade = SubmissionGrade.from_dict(json.loads(self.path(student).read_bytes()))
+            grade = from_plain(SubmissionGrade, json.loads(self.path(student).read_bytes()))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         return grade if grade.student == student else None

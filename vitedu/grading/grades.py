@@ -13,9 +13,10 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Container
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from vitedu import words
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
@@ -47,7 +48,7 @@ class Answer:
     notebook: str = ""  # name of its file
     flags: tuple[Flag, ...] = ()
     cell: int = 0  # number of its cell in the notebook, from 1; 0: no cell defines its name
-    runs: tuple[int, ...] = ()  # what ``similarity`` compares, as numbers
+    runs: tuple[int, ...] = ()  # what ``flags`` compares, as numbers
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class ExerciseGrade:
     headline: str = ""  # first line of the checker's report
     lines: list[list[str]] = field(default_factory=list)  # [label, text] of the report
     # each with name, passed, skipped, polish, points, max_points, message
-    findings: list[dict] = field(default_factory=list)
+    findings: list[dict[str, Any]] = field(default_factory=list)
     misconceptions: list[str] = field(default_factory=list)  # ids of recognised mistakes
     picture: str = ""  # SVG of the counterexample, drawn by the parent
     printed: str = ""  # the beginning of what the answer printed
@@ -168,20 +169,27 @@ class SubmissionGrade:
         """Return a copy with some exercises only."""
         return replace(self, exercises=[each for each in self.exercises if each.exercise in ids])
 
-    @classmethod
-    def from_dict(cls, data: dict) -> "SubmissionGrade":
-        """Make a grade from what ``dataclasses.asdict`` returned.
 
-        Raises:
-            KeyError, TypeError, ValueError: the data has another form.
-        """
-        data = dict(data)
-        data["flags"] = [Flag(**flag) for flag in data["flags"]]
-        data["exercises"] = [
-            ExerciseGrade(**{**grade, "flags": [Flag(**flag) for flag in grade["flags"]]})
-            for grade in data["exercises"]
-        ]
-        return cls(**data)
+_hints = cache(get_type_hints)
+
+
+def from_plain(hint: Any, data: Any) -> Any:
+    """Make a value of this type from what JSON keeps of ``dataclasses.asdict``.
+
+    Raises:
+        AttributeError, KeyError, TypeError, ValueError: the data has another form.
+    """
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if is_dataclass(kind):
+        hints = _hints(kind)
+        return kind(**{name: from_plain(hints[name], each) for name, each in data.items()})
+    if kind is dict:
+        return {name: from_plain(inner[1], each) for name, each in data.items()}
+    if kind is tuple and inner[-1] is not ...:
+        return tuple(map(from_plain, inner, data))
+    if kind in (list, set, tuple):
+        return kind(from_plain(inner[0], each) for each in data)
+    return Path(data) if kind is Path else data
 
 
 def not_gradable(exercise: Exercise, reason: str, detail: str = "") -> ExerciseGrade:

@@ -20,7 +20,7 @@ from vitedu.checks.observing.errors import RaisedError
 from vitedu.checks.observing.observation import Observation
 from vitedu.checks.observing.settings import neutral_settings
 from vitedu.checks.writing.checker import Checker, find_lenient_checker
-from vitedu.grading.box.visible_modules import CLOSED_MODULES
+from vitedu.grading.box.course_stand_ins import CLOSED_MODULES
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade
 from vitedu.grading.transport.messages import write_observation
 from vitedu.grading.transport.remote_answer import MAX_BYTES, RemoteAnswer

@@ -11,10 +11,10 @@ that ran in another order get one more run, in which no reference is handed out.
 forbids counts only after a run that refuses it from the first statement on.
 """
 
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
@@ -57,13 +57,31 @@ MOCKS = {
 
 
 @dataclass
+class Found:
+    """What a run says about one exercise."""
+
+    results: list[Verdict]  # the draws of its last check that counts
+    lost: list[list] = field(default_factory=list)  # misses: [number of a cell or -1, name, error]
+    place: int | None = None  # of the cell with that check; None: the end
+    order: list[int] | None = None  # of the cells in that run
+
+    @property
+    def final(self) -> Verdict:
+        """What all draws amount to."""
+        return conclude(self.results)
+
+    @property
+    def points(self) -> float:
+        """The points that they earn."""
+        return self.final.points or 0.0
+
+
+@dataclass
 class Outcome:
     """What one run of a script said.
 
     Attributes:
-        results: exercise -> the draws of its last check that counts.
-        lost: exercise -> what that answer misses: [number of a cell or -1, name, error].
-        places: exercise -> place of the cell with that check; None: the end.
+        found: exercise -> what its last check that counts found.
         late: exercises that were checked when their reference could be seen.
         changed: exercises whose answer a later cell changed after it had failed.
         absent: exercises whose name stands for something that is not here.
@@ -72,9 +90,7 @@ class Outcome:
         troubles: number of a cell -> reason and detail, where it ended the process.
     """
 
-    results: dict[str, list] = field(default_factory=dict)
-    lost: dict[str, list] = field(default_factory=dict)
-    places: dict[str, int | None] = field(default_factory=dict)
+    found: dict[str, Found] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
@@ -84,7 +100,7 @@ class Outcome:
 
     def passed(self, exercise: str) -> bool:
         """Tell whether an answer passed."""
-        return exercise in self.results and conclude(self.results[exercise]).state == PASSED
+        return exercise in self.found and self.found[exercise].final.state == PASSED
 
 
 @dataclass(frozen=True)
@@ -114,24 +130,15 @@ class Way:
 class Run:
     """One run of a script, in as many processes as its cells end."""
 
-    def __init__(
-        self,
-        script: Script,
-        ids: Sequence[str],
-        box: Any,
-        judge: Judge,
-        way: Way,
-        notebooks: dict[str, list[str]],
-        end: float,
-    ):
-        self.script, self.box, self.way, self.judge = script, box, way, judge
-        self.notebooks = notebooks
-        self.ids = [id for id in ids if not way.only or id == way.only]
+    def __init__(self, script: Script, ids: Sequence[str], way: Way, student: "StudentRuns"):
+        self.script, self.way, self.box, self.judge = script, way, student.box, student.judge
+        scripts = student.extraction.scripts
+        self.notebooks = {s.name: [c.source for c in s.cells] for s in scripts if s is not script}
+        self.ids = list(ids)
         self.outcome = Outcome()
-        self.end = min(end, time.monotonic() + RUN_SECONDS)
-        self.touched = {
-            id: {*script.defines.get(id, ()), *script.checks.get(id, ())} for id in self.ids
-        }
+        self.end = min(student.end, time.monotonic() + RUN_SECONDS)
+        known = script.defines, script.checks
+        self.touched = {id: {p for own in known for p in own.get(id, ())} for id in self.ids}
         self.order = way.order or [*range(len(script.cells))]
         if way.last is not None:  # nothing below it is needed
             self.order = self.order[: self.order.index(way.last) + 1]
@@ -156,7 +163,7 @@ class Run:
                 break
             if self.checking:
                 self.ended.add(self.checking)
-                self.outcome.results[self.checking] = [Verdict(None, *words, is_last=True)]
+                self.outcome.found[self.checking] = Found([Verdict(None, *words, is_last=True)])
             elif self.place in self.skipped or self.place < 0:
                 self.outcome.troubles[-1] = words
                 break
@@ -200,7 +207,7 @@ class Run:
         open_ids = [
             id
             for id, places in self.touched.items()
-            if places & ahead or (places and id not in self.outcome.results)
+            if places & ahead or (places and id not in self.outcome.found)
         ]
         known = open_ids or ([] if not is_start else self.ids)
         places = [PLACES[id] for id in {*known, *self.way.held}]
@@ -270,17 +277,17 @@ class Run:
         self.checking = exercise
         results = self.judge.judge(exercise, self.remote, refused=bool(self.way.only))
         self.checking = ""
-        final, outcome = conclude(results), self.outcome
+        found = Found(results, word["lost"], place, self.way.order)
+        final, outcome = found.final, self.outcome
         if KINDS[exercise] == "value":  # the notebook does not learn whether a guess was right
             is_kept = outcome.passed(exercise) and place is None
         else:
             go["passed"] = final.state == PASSED
-            is_kept = exercise in outcome.results and final.is_stub
+            is_kept = exercise in outcome.found and final.is_stub
         if not self.way.only and PLACES[exercise] <= self.horizon:
             outcome.late.add(exercise)
         elif not is_kept:
-            outcome.results[exercise] = results
-            outcome.lost[exercise], outcome.places[exercise] = word["lost"], place
+            outcome.found[exercise] = found
         if not go["passed"] and self._may_hand_out(exercise, word["final"] or word["early"]):
             self.horizon = max(self.horizon, PLACES[exercise])
             go["modules"] = self._modules()
@@ -335,139 +342,81 @@ def _rows(data: Any, length: int) -> list[list]:
 # --- one student ---------------------------------------------------------------------------------
 
 
-@dataclass
-class Found:
-    """What a student's notebooks say about one exercise."""
-
-    results: list
-    lost: list
-    script: Script
-    outcome: Outcome
-    order: list[int] | None = None  # of the cells in the run that counts
-
-
-def run_scripts(
-    scripts: list[Script], exercises: Sequence[Exercise], box: Any, judge: Judge
-) -> tuple[dict[str, Found], list[tuple[Script, Outcome]]]:
-    """Run a student's notebooks until each exercise has an attempt, the newest file first.
-
-    Returns:
-        exercise -> what was found; and every run with its script.
-    """
-    end, found = time.monotonic() + STUDENT_SECONDS, dict[str, Found]()
-    runs: list[tuple[Script, Outcome]] = []
-    ranked = {each.id: rank(each, scripts) for each in exercises}
-    for round_ in range(max(map(len, ranked.values()), default=0)):
-        for script in scripts:
-            wanted = [
-                each.id
-                for each in exercises
-                if len(ranked[each.id]) > round_
-                and ranked[each.id][round_] is script
-                and (each.id not in found or conclude(found[each.id].results).is_stub)
-            ]
-            groups = [[id for id in wanted if BY_ID[id].stem in script.stems]]
-            groups.append([id for id in wanted if id not in groups[0]])
-            notebooks = {s.name: [c.source for c in s.cells] for s in scripts if s is not script}
-            for ids in filter(None, groups):
-                if time.monotonic() < end:
-                    new, outcome = _run_script(script, ids, box, judge, notebooks, end)
-                    runs.append((script, outcome))
-                    for id, each in new.items():
-                        found.setdefault(id, each)
-                        if conclude(found[id].results).is_stub:
-                            found[id] = each
-    return found, runs
-
-
-def _run_script(
-    script: Script,
-    ids: Sequence[str],
-    box: Any,
-    judge: Judge,
-    notebooks: dict[str, list[str]],
-    end: float,
-) -> tuple[dict[str, Found], Outcome]:
-    """Run one script as often as it takes."""
-
-    def run(way: Way) -> Outcome:
-        return Run(script, ids, box, judge, way, notebooks, end).go()
-
-    first = run(Way())
-    found = {
-        id: Found(results, first.lost.get(id, []), script, first)
-        for id, results in first.results.items()
-    }
-    failed = {
-        id
-        for id in {*ids} & {*found, *script.defines, *first.late}
-        if not first.passed(id) and not (id in found and conclude(found[id].results).is_stub)
-    }
-    doubtful = failed & (first.late | first.changed)
-    if failed and (doubtful or script.order) and time.monotonic() < end:
-        second = run(Way(order=script.order, held=frozenset(doubtful or failed)))
-        for id in failed & second.results.keys():
-            old = conclude(found[id].results).points if id in found else None
-            new = conclude(second.results[id]).points
-            if id not in found or (new or 0) > (old or 0):
-                found[id] = Found(
-                    second.results[id], second.lost.get(id, []), script, second, script.order
-                )
-    for id in ids:
-        if id in found and judge.forbidden(id):
-            if (conclude(found[id].results).points or 0) > 0:
-                found[id] = _run_strictly(id, found, run)
-    return found, first
-
-
-def _run_strictly(exercise: str, found: dict[str, Found], run: Any) -> Found:
-    """Run a script where what an exercise forbids is refused; this alone decides."""
-    first = found[exercise]
-    decided = {
-        id: conclude(each.results).state == PASSED for id, each in found.items() if id != exercise
-    }
-    last = first.outcome.places.get(exercise)
-    strict = run(Way(order=first.order, only=exercise, decided=decided, last=last))
-    results = strict.results.get(exercise)
-    if results is None:
-        where = "; ".join(f"{kind}: {text}" for _, kind, text, _ in strict.errors[-2:])
-        words = f"the answer is not there where what is forbidden is refused: {where}"[:300]
-        results = [Verdict(reason="unstable", detail=words)]
-    elif conclude(results).state == PASSED != conclude(first.results).state:
-        results = [*first.results, *results]  # luck: both have to agree
-    return Found(results, strict.lost.get(exercise, []), first.script, strict)
-
-
 class StudentRuns:
-    """The runs of one student's notebooks, which begin when the first answer is graded.
+    """The runs of one student's notebooks, which begin when the first answer is graded."""
 
-    It has all that the box has; ``judge.grade_answer`` asks it for results.
-    """
-
-    def __init__(self, box: Any, extraction: Any, exercises: Sequence[Exercise]):
-        self._box, self.extraction = box, extraction
+    def __init__(self, box: Any, extraction: Any, exercises: Sequence[Exercise], judge: Judge):
+        self.box, self.extraction, self.judge = box, extraction, judge
         # also what stands above the exercises asked for, because a reference may have to stand in
         stems = {exercise.stem for exercise in exercises}
         last = max([PLACES[exercise.id] for exercise in exercises], default=-1)
         self.exercises = [e for e in EXERCISES[: last + 1] if e.stem in stems]
-        self._found: tuple[dict[str, Found], list[tuple[Script, Outcome]]] | None = None
-        self._lock = threading.Lock()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._box, name)
+    @cached_property
+    def end(self) -> float:
+        """When the time of this student is up."""
+        return time.monotonic() + STUDENT_SECONDS
 
-    def __enter__(self) -> "StudentRuns":
-        return self
+    @cached_property
+    def found(self) -> tuple[dict[str, Found], list[tuple[Script, Outcome]]]:
+        """What was found for each exercise, and every run with its script.
 
-    def __exit__(self, *_) -> None:
-        self._found = None
+        The notebooks run until each exercise has an attempt, the newest file first.
+        """
+        found, runs = dict[str, Found](), list[tuple[Script, Outcome]]()
+        ranked = {each.id: rank(each, self.extraction.scripts) for each in self.exercises}
+        for round_ in range(max(map(len, ranked.values()), default=0)):
+            for script in self.extraction.scripts:
+                wanted = [
+                    id
+                    for id, scripts in ranked.items()
+                    if script in scripts[round_ : round_ + 1] and _is_open(found.get(id))
+                ]
+                own = [id for id in wanted if BY_ID[id].stem in script.stems]
+                for ids in (own, [id for id in wanted if id not in own]):
+                    if ids and time.monotonic() < self.end:
+                        new, outcome = self._run_script(script, ids)
+                        runs.append((script, outcome))
+                        found |= {id: new[id] for id in new if _is_open(found.get(id))}
+        return found, runs
 
-    def find(
-        self, seed: int, polish: float, draws: int
-    ) -> tuple[dict[str, Found], list[tuple[Script, Outcome]]]:
-        """Return what was found for each exercise, and every run with its script."""
-        with self._lock:
-            if self._found is None:
-                judge, scripts = Judge(seed, polish, draws), self.extraction.scripts
-                self._found = run_scripts(scripts, self.exercises, self._box, judge)
-            return self._found
+    def _run_script(self, script: Script, ids: Sequence[str]) -> tuple[dict[str, Found], Outcome]:
+        """Run one script as often as it takes."""
+        first = Run(script, ids, Way(), self).go()
+        found = dict(first.found)
+        failed = {
+            id
+            for id in {*ids} & {*found, *script.defines, *first.late}
+            if not first.passed(id) and not (id in found and found[id].final.is_stub)
+        }
+        doubtful = failed & (first.late | first.changed)
+        if failed and (doubtful or script.order) and time.monotonic() < self.end:
+            way = Way(order=script.order, held=frozenset(doubtful or failed))
+            second = Run(script, ids, way, self).go().found
+            for id in failed & second.keys():
+                if id not in found or second[id].points > found[id].points:
+                    found[id] = second[id]
+        for id in ids:
+            if id in found and self.judge.forbidden(id) and found[id].points > 0:
+                found[id] = self._run_strictly(script, id, found)
+        return found, first
+
+    def _run_strictly(self, script: Script, exercise: str, found: dict[str, Found]) -> Found:
+        """Run a script where what an exercise forbids is refused; this alone decides."""
+        first = found[exercise]
+        decided = {id: each.final.state == PASSED for id, each in found.items() if id != exercise}
+        way = Way(order=first.order, only=exercise, decided=decided, last=first.place)
+        outcome = Run(script, [exercise], way, self).go()
+        strict = outcome.found.get(exercise)
+        if strict is None:
+            where = "; ".join(f"{kind}: {text}" for _, kind, text, _ in outcome.errors[-2:])
+            words = f"the answer is not there where what is forbidden is refused: {where}"[:300]
+            return Found([Verdict(reason="unstable", detail=words)])
+        if strict.final.state == PASSED != first.final.state:
+            strict.results = [*first.results, *strict.results]  # luck: both have to agree
+        return strict
+
+
+def _is_open(found: Found | None) -> bool:
+    """Tell whether an exercise has no attempt so far."""
+    return found is None or found.final.is_stub

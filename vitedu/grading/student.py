@@ -1,8 +1,10 @@
 """Grade one student: every exercise is judged, and a failure affects only its own exercise.
 
-Role: ``grade_submission``, ``Parts``, the functions that it and ``batch`` call, and the
-``versions`` of all that decides a grade. Submissions are read by ``intake``, an answer is judged by
-``judge`` in a worker of ``box``, and ``batch`` stores the grade.
+Role: ``grade_submission``, ``grade_answer``, ``Parts``, the functions that ``batch`` and it call,
+and the ``versions`` of all that decides a grade. Submissions are read by ``intake``, ``running``
+has the answers judged, and ``batch`` stores the grade. A wrong answer gets its points, and a right
+one that could not be run here is open, with the cell and its error: never a zero that nobody can
+explain.
 """
 
 import contextlib
@@ -19,35 +21,129 @@ from typing import Any
 import torch
 
 from vitedu import __version__
+from vitedu.checks.explaining.report import Report
 from vitedu.checks.writing.checker import MOST_POLISH
-from vitedu.exercises import EXERCISES, Exercise
-from vitedu.grading.answers import grade_answer
+from vitedu.exercises import EXERCISES, Exercise, find
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.grades import (
     NOT_HANDED_IN,
     PASSED,
+    REASONS,
+    Answer,
     ExerciseGrade,
+    Flag,
     Submission,
     SubmissionGrade,
     not_gradable,
     not_handed_in,
 )
+from vitedu.grading.intake.flags import compare_class
 from vitedu.grading.intake.reading import read_submission
-from vitedu.grading.intake.similarity import compare_class
 from vitedu.grading.intake.submissions import find_submissions
-from vitedu.grading.running import StudentRuns
+from vitedu.grading.judge import Judge, Verdict, copy_report
+from vitedu.grading.running import Found, Outcome, StudentRuns
 
-MIN_RUNS = 3  # draws of an answer, which must agree
-MAX_SECONDS = 600.0  # wall-clock time of one student's answers; right ones take some 5 s
 MAX_FRAMES = 12  # frames of a traceback that the log keeps
+MAX_KEPT = 6000  # the most characters of code that a grade keeps
+SYNTAX = ("SyntaxError", "IndentationError", "TabError")
 # the files whose text decides a grade: what judges, the checkers, their words, the references
 SOURCES = [
     *"checks/**/*.py checks/**/*.toml grading/box/*.* grading/intake/*.py".split(),
-    *"grading/transport/*.py grading/[agjrs]*.py".split(),
+    *"grading/transport/*.py grading/[gjrs]*.py".split(),
     # with the options of models in arguments
     *"grading/words.toml exercises.* words.py options.py fast.py".split(),
     *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),
 ]
+
+
+def grade_answer(answer: Answer, runs: StudentRuns) -> ExerciseGrade:
+    """Grade one answer from what the runs of the student's notebooks found."""
+    exercise, start = find(answer.exercise), time.perf_counter()
+    all_found, outcomes = runs.found
+    found = all_found.get(answer.exercise)
+    verdict = _judge_found(found) if found else _explain(answer.exercise, outcomes)
+    if verdict.reason == "no_cell" and any(exercise.id in s.blank for s in runs.extraction.scripts):
+        verdict = Verdict(Report(exercise.id).set_not_attempted())
+    flags = [*answer.flags, *_find_flags(answer.exercise, verdict, found, runs)]
+    grade = ExerciseGrade(
+        answer.exercise,
+        verdict.state,
+        float(exercise.points),
+        verdict.points,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        flags=flags,
+        runs=len(found.results) if found else 0,
+        headline=REASONS.get(verdict.reason, ""),
+        seconds=round(time.perf_counter() - start, 3),
+    )
+    if verdict.report is not None:
+        copy_report(grade, verdict.report)
+    if grade.state != PASSED and grade.attempted:
+        grade.code = answer.source[:MAX_KEPT]
+        grade.place = f"{answer.notebook}, cell {answer.cell}" if answer.cell else answer.notebook
+    return grade
+
+
+def _judge_found(found: Found) -> Verdict:
+    """Return the verdict on an answer; it is open if it failed and misses something."""
+    verdict = found.final
+    if verdict.reason or verdict.state == PASSED or verdict.is_stub or not found.lost:
+        return verdict
+    number, name, error = found.lost[0]
+    words = f"it needs {name}; cell {number} ended here in {error}"
+    if number < 0:
+        words = f"it needs {name}, which is made of the course's data; they are not here"
+    return Verdict(reason="import", detail=words)
+
+
+def _find_flags(
+    exercise: str, verdict: Verdict, found: Found | None, runs: StudentRuns
+) -> list[Flag]:
+    flags = []
+    if verdict.reason == "unstable":
+        flags.append(Flag("unstable", f"Draws disagreed: {verdict.detail}."))
+    if found and any(each.is_undecided for each in found.results):
+        words = "What it does on another device could not be seen: it ended in an error there."
+        flags.append(Flag("undecided", words))
+    for script in runs.extraction.scripts if verdict.state != PASSED else ():
+        if number := script.passes.get(exercise):
+            words = f"cell {number} of {script.name} shows that it passed there"
+            flags.append(Flag("stored_verdict", words))
+            break
+    return flags
+
+
+def _explain(exercise: str, outcomes: list) -> Verdict:
+    """Say why no run came to an answer, from the cell that would have bound it."""
+    for script, outcome in outcomes:
+        for place in reversed(script.defines.get(exercise, ())):
+            if verdict := _explain_cell(exercise, script.cells[place].number, outcome):
+                return verdict
+        if -1 in outcome.troubles:
+            return Verdict(None, *outcome.troubles[-1])
+        if exercise in outcome.hidden:
+            report = Report(exercise)
+            report.status, report.headline = "failed", "a reference of the course is no answer"
+            return Verdict(report)
+        if exercise in outcome.absent:
+            words = "it is made of the course's data, which are not here"
+            return Verdict(reason="import", detail=words)
+    return Verdict(reason="no_cell", detail=f"no cell that ran here binds {exercise}")
+
+
+def _explain_cell(exercise: str, number: int, outcome: Outcome) -> Verdict | None:
+    if number in outcome.troubles:
+        reason, detail = outcome.troubles[number]
+        return Verdict(reason=reason, detail=f"cell {number}: {detail}")
+    errors = [error for error in outcome.errors if error[0] == number]
+    errors.sort(key=lambda error: exercise in error[3] or error[1] in SYNTAX)
+    if not errors:
+        return None
+    missing = [error for error in errors if error[1] in ("ImportError", "ModuleNotFoundError")]
+    _, kind, text, _ = missing[0] if missing and errors[-1][1] == "NameError" else errors[-1]
+    reasons = dict.fromkeys(SYNTAX, "syntax") | {"TimeUp": "timeout", "MemoryError": "memory"}
+    return Verdict(reason=reasons.get(kind, "import"), detail=f"cell {number}: {kind}: {text}")
 
 
 @dataclass(frozen=True)
@@ -68,7 +164,6 @@ def grade_submission(
     box: Any,
     *,
     seed: int,
-    runs: int = MIN_RUNS,
     polish: float = MOST_POLISH,
     extraction: Any = None,
     log: Callable[[str], None] = lambda text: None,
@@ -81,7 +176,7 @@ def grade_submission(
         parts: the functions that do the work.
         box: where answers run.
         seed: of the secret inputs.
-        runs, polish: of each answer; see ``judge.grade_answer``.
+        polish: the share of the points that polish has at most; ``Checker.most_polish``.
         extraction: from ``Parts.extract``; default: it is called here.
         log: called with the traceback of a fault of the grader.
 
@@ -93,25 +188,19 @@ def grade_submission(
         extraction = parts.extract(submission) if extraction is None else extraction
         answers, problems, flags = extraction.answers, extraction.problems, list(extraction.flags)
     missing = ("grader", fault[0]) if fault else ("no_cell", "")
-    grades, passed = [], set[str]()
-    with StudentRuns(box, extraction, exercises) as own_box:
-        for exercise in exercises:
-            reason, detail = problems.get(exercise.id, missing)
-            grade: ExerciseGrade | None = None
-            if exercise.id in answers and time.monotonic() - start > MAX_SECONDS:
-                reason = "timeout"
-                detail = f"the answers before it took more than {MAX_SECONDS:g} s together"
-            elif exercise.id in answers:
-                how = {"passed": frozenset(passed), "runs": runs, "polish": polish}
-                with catch_faults(log, submission.student, exercise.id) as fault:
-                    grade = parts.grade(answers[exercise.id], seed, own_box, **how)
-                reason, detail = "grader", "".join(fault)
-                if grade and grade.reason == "grader":  # it reported a fault of its own
-                    log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
-            elif reason == NOT_HANDED_IN:
-                grade = not_handed_in(exercise, detail)
-            grades.append(grade or not_gradable(exercise, reason, detail))
-            passed |= {exercise.id} if grades[-1].state == PASSED else set()
+    grades, runs = [], StudentRuns(box, extraction, exercises, Judge(seed, polish))
+    for exercise in exercises:
+        reason, detail = problems.get(exercise.id, missing)
+        grade: ExerciseGrade | None = None
+        if exercise.id in answers:
+            with catch_faults(log, submission.student, exercise.id) as fault:
+                grade = parts.grade(answers[exercise.id], runs)
+            reason, detail = "grader", "".join(fault)
+            if grade and grade.reason == "grader":  # it reported a fault of its own
+                log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
+        elif reason == NOT_HANDED_IN:
+            grade = not_handed_in(exercise, detail)
+        grades.append(grade or not_gradable(exercise, reason, detail))
     files, identity = [path.name for path in submission.files], dict(submission.identity)
     whole = SubmissionGrade(submission.student, files, "", seed, box.level, grades, flags, identity)
     return replace(whole, versions=versions(), seconds=round(time.monotonic() - start, 3))

@@ -3,14 +3,13 @@
 Role: ``assign`` and ``assign_nbgrader``. Of a notebook that is assigned in part, ``limit_notebook``
 gives the rest: an exercise that is left out imports the reference, so that later cells run.
 
-In an nbgrader source notebook the stub contains the reference between nbgrader's marks, which
-``generate_assignment`` removes again. The cell that checks an exercise becomes its autograded test:
-it is locked and ends in ``report.points``, which nbgrader reads as partial credit. nbgrader runs
-the notebook and trusts its output, so a student can forge these points. ``vitedu grade`` does not
-trust it, and can read nbgrader's ``submitted/``.
+In an nbgrader source notebook the reference stands below the stub, between nbgrader's marks, and
+``generate_assignment`` removes it again. The cell that checks an exercise becomes its autograded
+test: it is locked and ends in ``report.points``, which nbgrader reads as partial credit. nbgrader
+runs the notebook and trusts its output, so a student can forge these points. ``vitedu grade`` does
+not trust it, and can read nbgrader's ``submitted/``.
 """
 
-import ast
 import re
 import shutil
 from collections.abc import Sequence
@@ -27,7 +26,6 @@ from vitedu.course.notebooks import (
     shelf_path,
     without_outputs,
 )
-from vitedu.course.parsing import parse
 from vitedu.course.references import solution_source
 from vitedu.course.workspace import PAGES, find_sources
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
@@ -108,7 +106,7 @@ def source_notebook(notebook: NotebookNode) -> NotebookNode:
         if id not in BY_ID:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {id!r}.")
         stub = result.cells[index]
-        stub.source = insert_solution(stub.source, solution_source(BY_ID[id]), id)
+        stub.source = "\n".join([stub.source, BEGIN, solution_source(BY_ID[id]), END])
         stub.metadata["nbgrader"] = _grading_metadata(id, solution=True)
         check = next((cell for cell in result.cells[index + 1 :] if _checks(cell, id)), None)
         if check is None:
@@ -118,62 +116,9 @@ def source_notebook(notebook: NotebookNode) -> NotebookNode:
     return result
 
 
-def insert_solution(stub: str, reference: str, name: str) -> str:
-    """Put the reference's code into a stub, between nbgrader's marks.
-
-    The rest of the stub stays: signature, docstring, TODO comments, given methods.
-
-    Raises:
-        ValueError: the stub leaves nothing open, or the reference has no such method.
-
-    Example:
-        >>> print(insert_solution("x = None  # TODO", "x = 3", "x"))
-        x = None  # TODO
-        ### BEGIN SOLUTION
-        x = 3
-        ### END SOLUTION
-    """
-    lines, solutions = stub.split("\n"), _find_functions(reference)
-    functions = _find_functions(stub)
-    open_functions = {
-        place: node
-        for place, node in functions.items()
-        if ast.unparse(node.body[-1]).startswith("raise NotImplementedError")
-    }
-    for place, node in sorted(open_functions.items(), key=lambda item: -item[1].lineno):
-        if place not in solutions:
-            raise ValueError(f"{name}: the reference has no {'.'.join(place)}.")
-        last = node.body[-1]
-        margin = " " * last.col_offset
-        body = _body_lines(solutions[place], reference)
-        lines[last.lineno - 1 : last.end_lineno] = [f"{margin}{BEGIN}", *body, f"{margin}{END}"]
-    if not open_functions:
-        if functions:
-            raise ValueError(f"{name}: the stub leaves nothing open.")
-        lines += [BEGIN, *reference.split("\n"), END]
-    return "\n".join(lines)
-
-
 def read_template(name: str) -> str:
     """Read a text that is written beside notebooks."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _find_functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
-    """Return the functions of a source and the methods of its classes, by name."""
-    body = parse(source).body
-    classes = [node for node in body if isinstance(node, ast.ClassDef)]
-    places: list[tuple[tuple[str, ...], ast.stmt]] = [((), node) for node in body]
-    places += [((each.name,), inner) for each in classes for inner in each.body]
-    return {(*p, node.name): node for p, node in places if isinstance(node, ast.FunctionDef)}
-
-
-def _body_lines(function: ast.FunctionDef, source: str) -> list[str]:
-    """Return the lines of a function below its docstring, with comments."""
-    first, start = function.body[0], function.body[0].lineno - 1
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-        start = first.end_lineno or start
-    return source.split("\n")[start : function.end_lineno]
 
 
 def _checks(cell: NotebookNode, id: str) -> bool:

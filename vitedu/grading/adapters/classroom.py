@@ -15,6 +15,6 @@ from pathlib import Path
 from vitedu.grading.intake.submissions import Intake, read_folder
 
 
-def read_checkout(folder: Path, student_from: str = "auto") -> Intake:
+def read_checkout(folder: Path) -> Intake:
     """Read a repository as the submission of its owner, whom the runner names."""
     return Intake([read_folder(folder, os.environ.get("OWNER") or "student")], [])

@@ -9,10 +9,8 @@ import __future__
 
 import ast
 import asyncio
-import builtins
 import contextlib
 import linecache
-import re
 import sys
 import types
 from collections.abc import Callable
@@ -21,8 +19,14 @@ from typing import Any
 from vitedu.checks.observing.errors import describe_error
 from vitedu.checks.observing.limits import TimeUp, time_limit
 from vitedu.grading.box.course_stand_ins import Absent
-from vitedu.grading.box.magics import to_python
 from vitedu.grading.box.memory_files import MemoryFiles, name_of
+from vitedu.grading.box.statements import (
+    IMPORTS,
+    bound_by,
+    bound_by_text,
+    split_imports,
+    to_python,
+)
 
 MAX_ERRORS = 60  # that are kept
 REFUSAL = "is not allowed in this exercise"  # end of what a forbidden function says
@@ -32,8 +36,7 @@ FEATURES = 0  # flags of all ``from __future__ import`` statements
 for _name in __future__.all_feature_names:
     FEATURES |= getattr(__future__, _name).compiler_flag
 _COROUTINE = 0x80  # flag of code that awaits
-_IMPORTS = ast.Import | ast.ImportFrom
-_DEFINITIONS = ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | _IMPORTS
+_DEFINITIONS = ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | IMPORTS
 # what a notebook without the course's first cell may lack
 SETUP = """
 import math
@@ -86,12 +89,12 @@ class Cells:
             with time_limit(self.seconds, waiting=self.seconds):
                 self.run(source)
         except BaseException as error:  # no Python, or the time is up
-            self.note(error, _bound_by_text(source))
+            self.note(error, bound_by_text(source))
 
     def leave_out(self, number: int, source: str) -> None:
         """Note what a cell would have bound that does not run here."""
         self.number = number
-        self.note(TimeUp("this cell was left out"), _bound_by_text(source))
+        self.note(TimeUp("this cell was left out"), bound_by_text(source))
         self.of_box.add(len(self.errors) - 1)
 
     def run(self, source: str) -> None:
@@ -123,7 +126,7 @@ class Cells:
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as error:
-                self.note(error, _bound_by(part, self.is_own))
+                self.note(error, bound_by(part, self.is_own))
                 if self._is_of_box(error, uses):
                     self.of_box.add(len(self.errors) - 1)
                 elif self.is_own:
@@ -218,54 +221,3 @@ class Shell:
 
     def __getattr__(self, name: str) -> Any:
         return Absent()
-
-
-def split_imports(statements: list[ast.stmt]) -> list[ast.stmt]:
-    """Split imports of several names, so that a missing one does not affect the others."""
-    parts: list[ast.stmt] = []
-    for node in statements:
-        if isinstance(node, _IMPORTS) and len(node.names) > 1:
-            module = getattr(node, "module", None), getattr(node, "level", 0)
-            for alias in node.names:
-                new = (
-                    ast.Import([alias])
-                    if isinstance(node, ast.Import)
-                    else ast.ImportFrom(module[0], [alias], module[1])
-                )
-                parts.append(ast.copy_location(new, node))
-        else:
-            parts.append(node)
-    return parts
-
-
-_BINDS = re.compile(r"^\s*(?:def |class |async def )?([^\W\d]\w*)[ \t]*(?:=(?!=)|\(|:)", re.M)
-
-
-def _bound_by_text(source: str) -> set[str]:
-    """Guess the names that a text binds that is no Python."""
-    return set(_BINDS.findall(source[:100_000]))
-
-
-def _bound_by(node: ast.stmt, is_own: bool) -> set[str]:
-    """Return the names that a statement binds, and of a student's own those that it may change."""
-    names = set[str]()
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-            names.add(inner.name)
-        elif isinstance(inner, ast.alias):
-            names.add(inner.asname or inner.name.split(".")[0])
-        elif isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
-            names.add(inner.id)
-        elif isinstance(inner, ast.Attribute | ast.Subscript):
-            is_changed = not isinstance(inner.ctx, ast.Load)
-            names |= _root(inner) if is_changed or is_own else set()
-        elif isinstance(inner, ast.Call) and is_own:
-            names |= {each.id for each in inner.args if isinstance(each, ast.Name)}
-    return names - set(vars(builtins))
-
-
-def _root(node: ast.AST) -> set[str]:
-    """Return the name with which a chain of attributes, items and calls begins."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return {node.id} if isinstance(node, ast.Name) else set()

@@ -17,9 +17,6 @@ import os
 import random
 import resource
 import signal
-import sys
-import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,31 +41,28 @@ def prepare(setup: dict) -> None:
     report = setup["report"] = {"restrictions": [], "missing": {}}
     setup["mapped"] = mapped_bytes()
     setup["user_threads"] = 0 if setup["uid"] else count_user_threads()
-    if sys.platform == "linux":
-        attempt(report, "dies first", Path("/proc/self/oom_score_adj").write_text, "1000")
-        attempt(report, "no new privileges", linux.prctl, linux.NO_NEW_PRIVILEGES, 1)
-        attempt(report, "landlock", hide_files, setup)
+    attempt(report, "dies first", Path("/proc/self/oom_score_adj").write_text, "1000")
+    attempt(report, "no new privileges", linux.prctl, linux.NO_NEW_PRIVILEGES, 1)
+    attempt(report, "landlock", hide_files, setup)
 
 
 def become_worker(setup: dict, task: str, number: int, fds: list[int]) -> None:
     """Apply all restrictions, run the task, and end the process. Never returns."""
-    requests, replies, output, status = fds
+    requests, replies, status = fds
     report = setup["report"]
-    connect_streams(keep={requests, replies, status}, output=output)
+    connect_streams(keep=set(fds))
     limits = Limits(**setup["limits"])
     accepted = limits.apply(mapped=setup["mapped"], user_threads=setup["user_threads"])
     report["restrictions"].append("limits " + " ".join(sorted(accepted)))
     if setup["uid"]:
         attempt(report, "own user", change_user, setup["uid"], number, setup["is_private"])
-    if sys.platform == "linux":
-        attempt(report, "no capabilities", linux.drop_capabilities)
-        attempt(report, "not to be traced", linux.prctl, linux.DUMPABLE, 0)
-        attempt(report, "dies with its parent", linux.prctl, linux.DEATH_SIGNAL, signal.SIGKILL)
+    attempt(report, "no capabilities", linux.drop_capabilities)
+    attempt(report, "not to be traced", linux.prctl, linux.DUMPABLE, 0)
+    attempt(report, "dies with its parent", linux.prctl, linux.DEATH_SIGNAL, signal.SIGKILL)
     leave_and_reseed(setup["empty"])
-    if sys.platform == "linux":  # last, because it refuses most of the other steps
-        attempt(report, "seccomp", seccomp.install)
+    attempt(report, "seccomp", seccomp.install)  # last, because it refuses most of the other steps
     module = importlib.import_module(TASKS[task])
-    write_status(status, report | {"cpu": time.process_time()})
+    write_status(status, report)
     os.close(status)
     code = 1
     try:
@@ -78,18 +72,15 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int]) -> None:
         code = OUT_OF_MEMORY
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
-    except BaseException:
-        traceback.print_exc()
     finally:
         os._exit(code & 0xFF)
 
 
-def connect_streams(*, keep: set[int], output: int) -> None:
-    """Connect stdin to nothing and both outputs to the pipe; close all other descriptors."""
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+def connect_streams(*, keep: set[int]) -> None:
+    """Connect stdin and both outputs to nothing; close all other descriptors."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)
     start = 3
     for fd in sorted(keep):
         os.closerange(start, fd)
@@ -136,8 +127,7 @@ def leave_and_reseed(folder: str) -> None:
     import torch
 
     os.chdir(folder)
-    if os.getsid(0) != os.getpid():
-        os.setsid()
+    os.setsid()
     seed = int.from_bytes(os.urandom(4), "little")
     random.seed(seed)
     numpy.random.seed(seed)  # noqa: NPY002 - the generator that an answer may use

@@ -1,8 +1,8 @@
 """The conversation with one worker: a request, a reply, and one deadline for both.
 
 Role: ``Worker`` and ``WorkerTrouble``. Nothing waits without a deadline, keeps bytes without a
-limit, or trusts a length before it is checked. Printed output is always read, and dropped beyond
-its limit. ``wire`` defines the frames, and ``isolation`` starts workers.
+limit, or trusts a length before it is checked. What a worker prints goes nowhere. ``wire`` defines
+the frames, and ``isolation`` starts workers.
 """
 
 import json
@@ -26,13 +26,11 @@ class WorkerTrouble(Exception):
     Attributes:
         reason: a key of ``grades.REASONS``.
         detail: the evidence, in one sentence.
-        server_ended: whether the fork server ended with all its workers; another answer may be
-            the cause.
     """
 
-    def __init__(self, reason: str, detail: str, *, server_ended: bool = False):
+    def __init__(self, reason: str, detail: str):
         super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail, self.server_ended = reason, detail, server_ended
+        self.reason, self.detail = reason, detail
 
 
 class Worker:
@@ -41,8 +39,7 @@ class Worker:
     Attributes:
         restrictions: of the process.
         missing: restriction that this machine refused -> why.
-        cpu: CPU seconds that the process had used before the answer.
-        has_survivors: after ``close``: whether a process still held the worker's pipes.
+        has_survivors: after ``close``: whether a process still held the worker's pipe.
         is_abandoned: whether the fork server is being ended, so that this one's end is no fault
             of the answer.
     """
@@ -53,13 +50,12 @@ class Worker:
         registry.add(self)
         self.restrictions: list[str] = []
         self.missing: dict[str, str] = {}
-        self.cpu = 0.0
         self.has_survivors = self.is_abandoned = self._is_closed = False
         self._status_line = b""  # the beginning of a message on the status socket
         self._told: dict = {}  # how it started, and how it ended
         self._rest = memoryview(b"")  # what is left to send
-        self._reply, self._output, self._excess = bytearray(), bytearray(), 0
-        self._pipes = {"request", "reply", "output", "status"}
+        self._reply = bytearray()
+        self._pipes = {"request", "reply", "status"}
         self._trouble: WorkerTrouble | None = None
 
     def __enter__(self):
@@ -67,12 +63,6 @@ class Worker:
 
     def __exit__(self, *_):
         self.close()
-
-    @property
-    def output(self) -> str:
-        """The beginning of what was printed, and how much was dropped."""
-        text = self._output.decode("utf-8", "replace")
-        return text + (f"\n[{self._excess} more bytes]" if self._excess else "")
 
     def wait_for_start(self, seconds: float) -> None:
         """Wait until the worker says which restrictions it has."""
@@ -87,7 +77,6 @@ class Worker:
         if "restrictions" not in self._told:
             raise WorkerTrouble("grader", f"no worker could be started: {self._told}")
         self.restrictions, self.missing = self._told["restrictions"], self._told["missing"]
-        self.cpu = self._told["cpu"]
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
         """Send one frame and return the reply, both with their prefix.
@@ -134,7 +123,6 @@ class Worker:
         if self._rest:
             raise WorkerTrouble("protocol", "the worker replied before it had read all.")
         reply, self._reply = bytes(self._reply), bytearray()
-        self._exchange(0)  # read what it printed last
         return reply
 
     def _exchange(self, seconds: float) -> bool:
@@ -162,10 +150,6 @@ class Worker:
     def _store(self, name: str, data: bytes) -> None:
         if not data:
             self._pipes.discard(name)
-        elif name == "output":
-            kept = data[: max(0, self.limits.output_kb * 1024 - len(self._output))]
-            self._output += kept
-            self._excess += len(data) - len(kept)
         elif name == "reply":
             self._reply += data
             self._reply_length()
@@ -197,9 +181,8 @@ class Worker:
 
     def _explain_end(self) -> WorkerTrouble:
         if "ended" not in self._told or self.is_abandoned:
-            words = "the preloaded process ended, and its workers with it."
-            return WorkerTrouble("grader", words, server_ended=True)
-        code, cpu, limits = self._told["ended"], self._told["used"] - self.cpu, self.limits
+            return WorkerTrouble("grader", "the preloaded process ended, and its workers with it.")
+        code, cpu, limits = self._told["ended"], self._told["used"], self.limits
         if code == OUT_OF_MEMORY:
             return WorkerTrouble("memory", f"more than {limits.memory_mb} MB were asked for.")
         if code == -signal.SIGXCPU or (code < 0 and cpu >= limits.cpu_seconds - 0.5):
@@ -221,7 +204,7 @@ class Worker:
             self.status.send(b"k")
         with suppress(WorkerTrouble):  # its last reply was too long
             self._wait_for_end()
-            # read until both pipes are closed; if they stay open, some process still holds them
+            # read until the pipe is closed; if it stays open, some process still holds it
             deadline = time.monotonic() + 0.5
             self._pipes.discard("status")
             while self._pipes and time.monotonic() < deadline:

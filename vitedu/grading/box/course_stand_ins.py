@@ -10,17 +10,14 @@ import importlib.abc
 import importlib.machinery
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
-from vitedu.grading.box.visible_modules import install
-
 EXPORT = "my_vit"  # the module that a student's own model is exported to
-# a name that a visible module lacks
-HOOK = """
-def __getattr__(name):
-    import sys
-    return sys.modules["my_vit"].__absent__(name, __name__)
-"""
+# Parts of torch that implement forbidden operations in Python. No answer needs them, and importing
+# torch does not load them.
+CLOSED_MODULES = ("torch.onnx.ops", "torch._inductor", "torch.testing._internal")
+PACKAGE = Path(__file__).parents[2]
 
 
 class Absent:
@@ -95,8 +92,8 @@ def absent(name: str, module: str = "") -> Any:
     return found
 
 
-class Course(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The course's modules; also finds those that are not here.
+class Course(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
+    """The course's modules, which exist only in memory; also stands for those that are not here.
 
     Args:
         places: exercise -> module with its reference.
@@ -115,25 +112,29 @@ class Course(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         package.__getattr__ = self._part_of_package  # type: ignore[method-assign]
         sys.meta_path.append(self)
         importlib.import_module(EXPORT)
-        install({name: text + HOOK for name, text in modules.items()})
 
     def find_spec(self, name, path=None, target=None):
-        """Find every module of the course that is not here."""
+        """Find every module of the course that is not on disk."""
+        if name in self.modules:
+            return importlib.machinery.ModuleSpec(name, self, origin=self.get_filename(name))
         if name == EXPORT or name.startswith("vitedu."):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
-    def create_module(self, spec):
-        """Leave it to Python."""
-        return None
+    def get_source(self, fullname):
+        """Return a module's text, which error messages show as well."""
+        return self.modules.get(fullname, "")
+
+    def get_filename(self, fullname: str) -> str:
+        """Name a file of the package, unlike those of the student's code."""
+        return str(PACKAGE.joinpath(*fullname.split(".")[1:]).with_suffix(".py"))
 
     def exec_module(self, module):
-        """Give a module names that stand for what it lacks."""
-        module.__absent__ = absent
-        if module.__name__ == EXPORT:
-            module.__getattr__ = self.exported
-        else:
-            module.__getattr__ = lambda name: absent(name, module.__name__)
+        """Run a module, whose other names stand for what it lacks."""
+        name = module.__name__
+        lacks = self.exported if name == EXPORT else lambda lacked: absent(lacked, name)
+        module.__getattr__ = lacks
+        super().exec_module(module)
 
     def _part_of_package(self, name: str) -> Any:
         if f"vitedu.{name}" in self.modules:
@@ -142,8 +143,10 @@ class Course(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def show(self, modules: dict[str, str], space: dict[str, Any]) -> None:
         """Make more references visible, also under the names that stand for them in a notebook."""
+        for module in self.modules:
+            sys.modules.pop(module, None)
+            vars(sys.modules["vitedu"]).pop(module.removeprefix("vitedu."), None)
         self.modules = modules
-        install({name: text + HOOK for name, text in modules.items()})
         for name, value in list(space.items()):
             if type(value) is Absent and value.__place__[0]:
                 found = self._find(*value.__place__)

@@ -7,7 +7,7 @@ answer runs.
 
 Protocol, with one JSON line each way at a time: the parent sends the set-up and receives how many
 threads there are. For each worker it then sends a task with the worker's descriptors (requests,
-replies, output and status). On the status socket it reads which restrictions the worker has
+replies and status). On the status socket it reads which restrictions the worker has
 (``restrictions``) or why it did not start, and at last how it ended. A byte on that socket, or
 closing it, kills the worker.
 """
@@ -23,7 +23,6 @@ import signal
 import socket
 import sys
 from importlib.machinery import PathFinder
-from pathlib import Path
 
 from vitedu.grading.box import linux, seccomp
 from vitedu.grading.box.confinement import TASKS, become_worker, prepare, write_status
@@ -35,41 +34,25 @@ MAX_FILES = 4096  # descriptors of this process; a worker closes all except its 
 def serve(control_fd: str) -> None:
     """Load torch, say so, and fork workers until the parent closes the control socket."""
     control = socket.socket(fileno=int(control_fd))
-    if sys.platform == "linux":
-        linux.prctl(linux.DEATH_SIGNAL, signal.SIGKILL)
+    linux.prctl(linux.DEATH_SIGNAL, signal.SIGKILL)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     max_files = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, hard))
     setup, _ = receive(control)
     if setup is None:
         return
-    threads = 0
-    if setup["forks"]:
-        threads = load_libraries(setup["hidden_libraries"])
-        prepare(setup)
+    threads = load_libraries(setup["hidden_libraries"])
+    prepare(setup)
     send(control, {"threads": threads})
     ForkServer(setup, control).run()
 
 
-def hide_libraries(names: list[str]) -> None:
-    """Make libraries impossible to import, as if they were not installed."""
-
-    class OtherFiles(PathFinder):
-        """Python's usual search for modules, without the hidden ones."""
-
-        @classmethod
-        def find_spec(cls, fullname, path=None, target=None):
-            """Find a module; None if it is hidden."""
-            if fullname.split(".")[0] in names:
-                return None
-            return super().find_spec(fullname, path, target)
-
-    sys.meta_path[:] = [OtherFiles if finder is PathFinder else finder for finder in sys.meta_path]
-
-
 def load_libraries(hidden_libraries: list[str]) -> int:
-    """Import what every worker needs, and return the number of threads, 0 if that is not known."""
-    hide_libraries(hidden_libraries)
+    """Import what every worker needs, and return the number of threads."""
+    search = PathFinder.find_spec  # hidden libraries are to it as if they were not installed
+    PathFinder.find_spec = lambda name, *rest: (  # type: ignore[method-assign,assignment]
+        None if name.split(".")[0] in hidden_libraries else search(name, *rest)
+    )
     import torch
 
     for name in (*TASKS.values(), "numpy.random"):
@@ -82,10 +65,8 @@ def load_libraries(hidden_libraries: list[str]) -> int:
         seccomp.filter_template(os.uname().machine)
     gc.collect()
     gc.freeze()  # a collection in a worker then does not copy these pages
-    if sys.platform == "linux":
-        linux.use_huge_pages()
-    tasks = Path("/proc/self/task")
-    return len(list(tasks.iterdir())) if tasks.exists() else 0
+    linux.use_huge_pages()
+    return len(os.listdir("/proc/self/task"))
 
 
 class ForkServer:
@@ -123,7 +104,7 @@ class ForkServer:
 
     def spawn(self, message: dict, fds: list[int]) -> None:
         """Start a worker on the descriptors of a request, and close them here."""
-        status = socket.socket(fileno=fds[3])
+        status = socket.socket(fileno=fds[2])
         try:
             pid = self.fork_worker(message["task"], message["number"], fds)
         except OSError as error:
@@ -131,22 +112,19 @@ class ForkServer:
             status.close()
         else:
             self.workers[pid] = status
-        for fd in fds[:3]:
+        for fd in fds[:2]:
             os.close(fd)
 
     def fork_worker(self, task: str, number: int, fds: list[int]) -> int:
-        """Fork a worker. Where no loaded process can fork safely, the child loads torch itself."""
+        """Fork a worker."""
         if pid := os.fork():
             return pid
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            if not self.setup["forks"]:
-                load_libraries(self.setup["hidden_libraries"])
-                prepare(self.setup)
             become_worker(self.setup, task, number, fds)
         except BaseException as error:  # no code of an answer has run yet
-            write_status(fds[3], {"failed": f"{type(error).__name__}: {error}"})
+            write_status(fds[2], {"failed": f"{type(error).__name__}: {error}"})
         finally:
             os._exit(1)
 

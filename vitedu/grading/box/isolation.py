@@ -13,11 +13,11 @@ import itertools
 import json
 import os
 import random
-import shutil
 import socket
 import subprocess
 import tempfile
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from errno import ENOSPC, EROFS
 from functools import partial
@@ -26,14 +26,10 @@ from pathlib import Path
 from vitedu.grading.box.conversation import Worker, WorkerTrouble
 from vitedu.grading.box.fork_server import receive, send
 from vitedu.grading.box.launch import USERS, plan_launch
-from vitedu.grading.box.levels import PACKAGE, Isolation, IsolationError, measure_isolation
+from vitedu.grading.box.levels import Isolation, IsolationError, measure_isolation
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.package_view import base_files
 
-# files of this folder that are needed inside the box
-BOX_FILES = (
-    "canary.py confinement.py limits.py linux.py fork_server.py seccomp.py calls.txt tries.txt"
-)
 USUAL = Limits()
 DECOY = "decoy.txt"  # a file in the box that the canary tries to change
 LOAD_SECONDS = 120.0  # for importing torch from a slow disk
@@ -52,7 +48,7 @@ class Box:
     """
 
     def __init__(
-        self, limits: Limits, files: dict[str, str], *, isolation: Isolation | None = None
+        self, limits: Limits, files: Mapping[str, str], *, isolation: Isolation | None = None
     ):
         self.limits, self._files = limits, files
         self.events: list[str] = []
@@ -70,7 +66,6 @@ class Box:
         self._is_closed = False
         self._workers: set[Worker] = set()
         folder = Path(self._folder.name)
-        remove_stale_folders(folder.parent)
         try:
             folder.chmod(0o755)
             make_empty_folder(folder / "empty")
@@ -179,7 +174,6 @@ class Box:
 
     def _fork_worker(self, task: str) -> Worker:
         """Have a worker forked and connect it to new pipes."""
-        setup = self._plan.setup
         with self._lock:
             if self._is_closed or self._control is None:
                 subject = "box is closed" if self._is_closed else "preloaded process has ended"
@@ -193,8 +187,7 @@ class Box:
                 finally:
                     for fd in child_fds:
                         os.close(fd)
-                # without preloading, the worker has to load torch first
-                worker.wait_for_start(START_SECONDS if setup["forks"] else LOAD_SECONDS)
+                worker.wait_for_start(START_SECONDS)
             except (OSError, WorkerTrouble) as error:
                 worker.close()
                 detail = getattr(error, "detail", f"the preloaded process has ended: {error}")
@@ -204,7 +197,7 @@ class Box:
     def _connect_worker(self) -> tuple[Worker, list[int]]:
         """Make a worker's pipes; return the ``Worker`` with our ends, and the other ends."""
         fds, child_fds = {}, []
-        for name, own_end in (("request", 1), ("reply", 0), ("output", 0)):
+        for name, own_end in (("request", 1), ("reply", 0)):
             pair = os.pipe()
             fds[name] = pair[own_end]
             child_fds.append(pair[1 - own_end])
@@ -217,19 +210,19 @@ class Box:
 
 
 def open_box(
-    limits: Limits = USUAL, *, allow_unsafe: bool = False, files: dict[str, str] | None = None
+    limits: Limits = USUAL, *, allow_unsafe: bool = False, files: Mapping[str, str] = {}
 ) -> Box:
     """Open a box.
 
     Args:
         limits: of each worker.
         allow_unsafe: whether a box of level ``none`` may be opened.
-        files: the package's files in the box, path -> text; default ``package_view.base_files()``.
+        files: what takes the place of ``package_view.base_files()``, path -> text; for tests.
 
     Raises:
         IsolationError: no box can be opened; the message has the remedy.
     """
-    box = Box(limits, base_files() if files is None else files)
+    box = Box(limits, files)
     if box.level != "none" or allow_unsafe:
         return box
     box.close()
@@ -251,24 +244,11 @@ def make_empty_folder(folder: Path) -> None:
         folder.chmod(0o775)
 
 
-def write_view(folder: Path, files: dict[str, str]) -> None:
+def write_view(folder: Path, files: Mapping[str, str]) -> None:
     """Write the package's files for the box into a folder, readable by everyone."""
-    names = [f"grading/box/{name}" for name in BOX_FILES.split()]
-    own = {f"vitedu/{name}": (PACKAGE / name).read_text("utf-8") for name in names}
-    for name, text in {DECOY: "", **files, **own}.items():
+    for name, text in {DECOY: "", **base_files(), **files}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def remove_stale_folders(folder: Path) -> None:
-    """Remove the folders of graders that were killed."""
-    for box_folder in folder.glob("vitedu-box-*-*"):
-        try:
-            os.kill(int(box_folder.name.split("-")[2]), 0)
-        except ProcessLookupError:
-            shutil.rmtree(box_folder, ignore_errors=True)
-        except PermissionError:
-            pass  # of another user

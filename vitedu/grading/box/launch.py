@@ -48,9 +48,9 @@ class LaunchPlan:
 
 def plan_launch(limits: Limits, view: Path, empty: Path) -> LaunchPlan:
     """Make the command and the set-up."""
-    if sys.platform not in ("linux", "darwin"):
-        words = f"vitedu grade needs Linux or macOS (got {sys.platform})"
-        raise OSError(f"{words}; on Windows, use WSL.")
+    if sys.platform != "linux":
+        words = f"vitedu grade needs Linux (got {sys.platform})"
+        raise OSError(f"{words}; on Windows, use WSL, on macOS a virtual machine with Linux.")
     python = os.path.realpath(sys.executable)
     libraries = library_folders()
     readable = [python, str(Path(sys.base_prefix) / "lib"), *libraries, *SYSTEM, *STORES]
@@ -66,7 +66,6 @@ def plan_launch(limits: Limits, view: Path, empty: Path) -> LaunchPlan:
     environment |= {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"} | dict.fromkeys(threads, "1")
     setup = {
         "limits": asdict(limits),
-        "forks": sys.platform == "linux",  # on other systems the libraries do not survive a fork
         "uid": USERS[0] if os.geteuid() == 0 else 0,
         "is_private": any(map(find_private_part, [*required, str(view)])),
         "empty": str(empty),

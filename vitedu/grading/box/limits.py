@@ -1,13 +1,11 @@
 """The limits of one worker: seconds, memory, bytes.
 
 Role: ``Limits``, and its ``apply``, which a forked worker calls. The parent itself enforces the
-deadlines and the lengths of replies and output. Standard library only, for the box and the parent.
+deadlines and the lengths of replies. Standard library only, for the box and the parent.
 """
 
-import math
 import resource
 import threading
-import time
 from dataclasses import dataclass
 
 MB = 1 << 20
@@ -24,7 +22,6 @@ class Limits:
     cpu_seconds: int = 60  # CPU time of the worker, in case the deadlines fail
     memory_mb: int = 1024  # address space beyond that of the fork server
     reply_mb: int = 8  # length of one reply; equals ``wire.MAX_FRAME``
-    output_kb: int = 8  # printed text that is kept; the rest is read and dropped
     threads: int = 32
     files: int = 1024  # open files
 
@@ -40,12 +37,10 @@ class Limits:
             user_threads: of this process's user, which share the limit on threads; 0 if it has its
                 own user.
         """
-        # CPU time so far; large if this process had to import torch itself
-        cpu_time = math.ceil(time.process_time())
         limits = {
             "CORE": (0, 0),
             # SIGXCPU at the first number, SIGKILL at the second
-            "CPU": (cpu_time + self.cpu_seconds, cpu_time + self.cpu_seconds + 1),
+            "CPU": (self.cpu_seconds, self.cpu_seconds + 1),
             "FSIZE": (0, 0),
             "NOFILE": (self.files,) * 2,
             # several workers, and whatever else the user starts, share a limit
@@ -89,7 +84,7 @@ def mapped_bytes() -> dict[str, int]:
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = file.read().split()
-    except OSError:
+    except OSError:  # who reads notebooks may be on another system
         return {}
     size = resource.getpagesize()
     return {"AS": int(pages[0]) * size, "DATA": int(pages[5]) * size}

@@ -25,10 +25,7 @@ NEWEST_LANDLOCK = 6
 
 def call(name: str, *arguments) -> int:
     """Call a function of libc."""
-    libc = _libc()
-    if not hasattr(libc, name):
-        raise OSError(38, f"{name} is not in this libc")
-    result = getattr(libc, name)(*arguments)
+    result = getattr(_libc(), name)(*arguments)
     if result == -1:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
@@ -90,7 +87,7 @@ def restrict_files(allowed: dict[str, int], newest: int) -> None:
     rules = system_call(444, struct.pack("=Q", known), 8, 0)
     for path, accesses in allowed.items():
         try:
-            place = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             continue
         if not os.path.isdir(path):

@@ -13,7 +13,6 @@ statement on. For the worker, so with the standard library, numpy and torch only
 import builtins
 import contextlib
 import os
-import random
 import re
 import signal
 import sys
@@ -171,7 +170,6 @@ class Notebook:
         )
         line.builtins = dict(vars(builtins))
         worker.hide_judges()
-        worker.seed_generators(random.SystemRandom().randrange(1 << 32))
         package = sys.modules["vitedu"]
         package.check, package.solution = self.check, self.solution  # type: ignore[attr-defined]
         for name in _SILENT:

@@ -14,23 +14,15 @@ from typing import NamedTuple
 from vitedu import __version__, exercises
 from vitedu.course.parsing import global_names, parse
 from vitedu.course.references import module_source
-from vitedu.grading.box.cells import split_imports
+from vitedu.grading.box.statements import split_imports
 
-# the files that a worker needs: no reference, expected value or mistake; ``isolation`` adds its own
-BASE_FILES = [
-    f"{name}.py"
-    for name in (
-        "checks/__init__ checks/observing/__init__ checks/observing/accelerator "
-        "checks/observing/answers checks/observing/arguments checks/observing/case "
-        "checks/observing/drivers checks/observing/errors checks/observing/limits "
-        "checks/observing/observation checks/observing/observe checks/observing/operations "
-        "checks/observing/second_call checks/observing/settings grading/__init__ "
-        "grading/box/__init__ grading/box/cells grading/box/course_stand_ins grading/box/magics "
-        "grading/box/memory_files grading/box/module_state grading/box/notebook "
-        "grading/box/reach grading/box/visible_modules grading/box/worker "
-        "grading/transport/__init__ grading/transport/messages grading/transport/wire"
-    ).split()
-]
+PACKAGE = Path(__file__).parents[2]
+# what a worker needs, with the ``__init__.py`` beside it: no reference, expected value or mistake
+INSIDE = (
+    "checks/__init__.py checks/observing/*.py checks/*/*_driver.py grading/__init__.py "
+    "grading/box/*.py grading/box/*.txt grading/transport/messages.py grading/transport/wire.py"
+)
+OUTSIDE = "conversation isolation launch levels package_view".split()  # of ``grading/box``
 # so that annotations name nothing, and a hidden name may stand there
 FUTURE = "from __future__ import annotations\n"
 
@@ -40,12 +32,11 @@ PACKAGE_STUB = '"""vitedu where a notebook is graded."""\n\n__version__ = "{vers
 
 def base_files() -> dict[str, str]:
     """Return the files in the box: path, relative to the folder on ``sys.path`` -> text."""
-    package = Path(__file__).parents[2]
-    drivers = [path.relative_to(package) for path in package.glob("checks/**/*_driver.py")]
-    folders = {path.parent / "__init__.py" for path in drivers}
-    names = sorted({*BASE_FILES, *(path.as_posix() for path in {*drivers, *folders})})
-    files = {f"vitedu/{name}": (package / name).read_text(encoding="utf-8") for name in names}
-    return {"vitedu/__init__.py": PACKAGE_STUB.format(version=__version__), **files}
+    paths = {path for pattern in INSIDE.split() for path in PACKAGE.glob(pattern)}
+    paths -= {PACKAGE / "grading/box" / f"{name}.py" for name in OUTSIDE}
+    paths |= {path.parent / "__init__.py" for path in paths}
+    files = {f"vitedu/{p.relative_to(PACKAGE).as_posix()}": p.read_text("utf-8") for p in paths}
+    return files | {"vitedu/__init__.py": PACKAGE_STUB.format(version=__version__)}
 
 
 def earlier_exercises(exercise_id: str) -> list[exercises.Exercise]:

@@ -24,9 +24,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
-import random
 import sys
-import time
 import types
 import warnings
 import weakref
@@ -34,17 +32,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from vitedu.checks.observing import drivers
-from vitedu.checks.observing.answers import MIN_SECONDS, LocalAnswer
+from vitedu.checks.observing.answers import LocalAnswer
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.observe import observe
 from vitedu.checks.observing.second_call import second_call_cases
 from vitedu.checks.observing.settings import neutral_settings
+from vitedu.grading.box.course_stand_ins import CLOSED_MODULES
 from vitedu.grading.box.module_state import ModuleState
-from vitedu.grading.box.visible_modules import CLOSED_MODULES
 from vitedu.grading.transport.messages import (
     read_case,
     write_case,
@@ -52,7 +49,7 @@ from vitedu.grading.transport.messages import (
     write_observation,
     write_plain,
 )
-from vitedu.grading.transport.wire import is_full, pack, unpack
+from vitedu.grading.transport.wire import pack, unpack
 
 drivers.import_drivers()  # before an answer is loaded
 
@@ -103,9 +100,9 @@ def warm_up() -> None:
         session._look({"calls": [[1, []]]})
         cases = [replace(case, gradients=gradients), *second_call_cases([case])]
         cases += [replace(case, on_accelerator=True)]
-        request = {"cases": [write_case(each, "warm_up") for each in cases], "seconds": 5.0}
-        pack(session._observe_all(unpack(pack(request))))
-    seed_generators(0)
+        for each in cases:
+            request = {"case": write_case(each, "warm_up"), "seconds": 5.0}
+            pack(session._observe(unpack(pack(request))))
     _python_kernels()
     with contextlib.suppress(ImportError):  # the first backward pass would import it
         importlib.import_module("torch.nested._internal.nested_tensor")
@@ -138,24 +135,12 @@ class Session:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
         return write_fields(self.answer.info(calls))
 
-    def _observe_all(self, request: dict) -> list[dict]:
-        """Observe cases in turn; stop when time or room is used up, or a case ran out of time."""
-        replies: list[dict] = []
-        tensors: list[torch.Tensor] = []
-        start = time.monotonic()
-        for data in request["cases"]:
-            seconds_left = request["seconds"] - (time.monotonic() - start)
-            if replies and (seconds_left < MIN_SECONDS or is_full(tensors)):
-                break
-            self.forbidden_calls.clear()
-            limit = max(MIN_SECONDS, seconds_left)
-            seen = observe(self.answer.answer, read_case(data), limit, waiting=limit)
-            seen.operations |= self.forbidden_calls
-            replies.append(write_observation(seen))
-            tensors += seen.tensors()
-            if seen.error and seen.error.kind in ("TimeUp", "KeyboardInterrupt"):
-                break
-        return replies
+    def _observe(self, request: dict) -> dict:
+        self.forbidden_calls.clear()
+        limit = request["seconds"]
+        seen = observe(self.answer.answer, read_case(request["case"]), limit, waiting=limit)
+        seen.operations |= self.forbidden_calls
+        return write_observation(seen)
 
     def _plain(self, request: dict) -> dict:
         return write_plain(self.answer.plain())
@@ -278,11 +263,3 @@ def _disable_compilers() -> None:
     for place, name in ((torch, "compile"), *((torch.jit, n) for n in _COMPILERS)):
         setattr(place, name, return_unchanged)
     torch.nn.Module.compile = lambda self, *rest, **settings: None  # type: ignore[method-assign]
-
-
-def seed_generators(seed: int) -> None:
-    """Seed the usual global generators, differently in every process."""
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002 - the generator that an answer would use
-    # torch.manual_seed would format a stack trace if CUDA is not initialized
-    torch.default_generator.manual_seed(seed)

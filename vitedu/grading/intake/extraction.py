@@ -2,7 +2,7 @@
 
 Role: ``extract`` returns what ``running`` runs, and for each exercise the cell that a person reads.
 Nothing is run here, and no statement decides points: what is looked up in the text only says which
-cell a reference must wait for. ``notebook_file`` reads files, and ``scan`` flags what looks odd.
+cell a reference must wait for. ``notebook_file`` reads files, and ``flags`` flags what looks odd.
 
 The rules, in the order in which they are applied:
 
@@ -24,17 +24,15 @@ from dataclasses import dataclass, field, replace
 from vitedu.course.parsing import global_names, parse
 from vitedu.course.references import first_line
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_file
+from vitedu.grading.box.statements import bound_by, root
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Script, ScriptCell, Submission
+from vitedu.grading.intake.flags import scan_answer, split_tokens, token_runs
 from vitedu.grading.intake.notebook_file import Cell, read_modules, read_notebook
-from vitedu.grading.intake.scan import scan_answer
-from vitedu.grading.intake.similarity import split_tokens, token_runs
 from vitedu.grading.intake.submissions import clean_name, stem_of
 
 MAX_SOURCE = 100_000  # characters of a cell
 MAX_FOR_IPYTHON = 20_000  # a larger cell gets this package's own rule
-# names with which calls begin that show something and change nothing
-UNCHANGED = {"torch", "nn", "F", "math", "np", *dir(builtins)}
-SHOWING = {"print", "plots", "compare", "confirm", "progress", "display"}
+SHOWING = {"plots", *dir(builtins)}  # a call of them changes nothing
 # a definition or an assignment; not ``x = report.implementation`` and its kin, which are no answer
 _BINDS = re.compile(
     r"^[ \t]*(?:(?:def|class|async def|type)[ \t]+([^\W\d]\w*)"
@@ -152,18 +150,12 @@ def _script(name: str, cells: list[Cell], files: dict[str, str], course: frozens
     order = sorted(known, key=counts.__getitem__)
     if order != known and 2 * len(known) > len(runs):
         script.order = order
-    touched = {place for places in _touched(script).values() for place in places}
+    touched = set[int]().union(*script.defines.values(), *script.checks.values())
     script.cells = [
         replace(cell, source=_as_python(cell.source)) if cell.is_own else cell
         for cell in _drop_needless(runs, touched)
     ]
     return script
-
-
-def _touched(script: Script) -> dict[str, list[int]]:
-    """Return exercise -> places of the cells that define or check it."""
-    ids = script.defines.keys() | script.checks.keys()
-    return {id: [*script.defines.get(id, ()), *script.checks.get(id, ())] for id in ids}
 
 
 def defined(source: str) -> set[str]:
@@ -196,29 +188,27 @@ def _as_python(source: str) -> str:
 
 def _drop_needless(cells: list[ScriptCell], touched: set[int]) -> list[ScriptCell]:
     """Reduce the course's own cells to statements that bind what a cell that runs may read."""
-    needed, sources = set[str](), [cell.source for cell in cells]
-    course: dict[int, list[ast.stmt]] = {}  # place -> statements that nobody needs so far
+    needed = set[str]()
+    left: list[tuple[int, ast.stmt]] = []  # place and statement that nobody needs so far
     for place, cell in enumerate(cells):
         if cell.is_own or place in touched:
             needed |= _names_read(cell.source)
         else:
-            course[place] = []
             with contextlib.suppress(SyntaxError):  # of Colab's set-up: nothing of it is needed
-                course[place] = parse(cell.source).body
-    kept: dict[int, list[ast.stmt]] = {place: [] for place in course}
-    while found := [
-        (place, node) for place, left in course.items() for node in left if _binds(node) & needed
-    ]:
-        for place, node in found:
-            course[place].remove(node)
-            kept[place].append(node)
-            needed |= _names_read(ast.unparse(node))
-    for place, nodes in kept.items():
+                left += [(place, node) for node in parse(cell.source).body]
+    kept: list[tuple[int, ast.stmt]] = []
+    while found := [each for each in left if _binds(each[1]) & needed]:
+        left = [each for each in left if each not in found]
+        kept += found
+        needed = needed.union(*(_names_read(ast.unparse(node)) for _, node in found))
+    texts: dict[int, list[str]] = defaultdict(list)
+    for place, node in sorted(kept, key=lambda each: (each[0], each[1].lineno)):
         lines = cells[place].source.split("\n")
-        nodes.sort(key=lambda node: node.lineno)
-        texts = ["\n".join(lines[first_line(n) - 1 : n.end_lineno]) for n in nodes]
-        sources[place] = "\n".join(texts)
-    return [replace(cell, source=text) for cell, text in zip(cells, sources, strict=True)]
+        texts[place].append("\n".join(lines[first_line(node) - 1 : node.end_lineno]))
+    return [
+        cell if cell.is_own or place in touched else replace(cell, source="\n".join(texts[place]))
+        for place, cell in enumerate(cells)
+    ]
 
 
 def _names_read(source: str) -> set[str]:
@@ -230,32 +220,10 @@ def _names_read(source: str) -> set[str]:
 
 def _binds(node: ast.stmt) -> set[str]:
     """Return the names that a statement of the course binds, or whose value it may change."""
-    names = {getattr(node, "name", "")}
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return {alias.asname or alias.name.split(".")[0] for alias in node.names}
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return names
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        root = _root(node.value)
-        if root in SHOWING or root.startswith("show"):
-            return set()
-        if getattr(node.value.func, "attr", "") == "manual_seed":
-            return {"torch"}
-        names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-        return names - UNCHANGED
-    for inner in ast.walk(node):
-        if isinstance(getattr(inner, "ctx", None), ast.Store):
-            names.add(_root(inner))
-        elif isinstance(inner, ast.stmt) and inner is not node:
-            names |= _binds(inner)
-    return names
-
-
-def _root(node: ast.AST) -> str:
-    """Return the name with which a chain of attributes, items and calls begins, or ""."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return getattr(node, "id", "")
+        return {node.name}
+    called = root(node.value) if isinstance(node, ast.Expr) else set[str]()
+    return (bound_by(node, is_own=False) | called) - SHOWING
 
 
 def _find_stems(name: str, cells: list[Cell], script: Script) -> set[str]:

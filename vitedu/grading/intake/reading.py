@@ -15,13 +15,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from vitedu.exercises import EXERCISES
 from vitedu.grading.box import linux
 from vitedu.grading.box.limits import MB, mapped_bytes
-from vitedu.grading.grades import Answer, Flag, Script, ScriptCell, Submission
+from vitedu.grading.grades import Flag, Submission, from_plain
 from vitedu.grading.intake.extraction import Extraction, digest_cell, extract
 from vitedu.grading.intake.submissions import stem_of
 
@@ -61,12 +60,12 @@ def read_submission(submission: Submission) -> Extraction:
         problems = {exercise.id: ("unreadable", words) for exercise in EXERCISES}
         flags = [*submission.flags, Flag("unreadable", words)]
         return Extraction({}, problems, flags, stems)
-    return unpack_extraction(found)
+    return from_plain(Extraction, found)
 
 
 def extract_plain(data: list) -> dict:
     """Read a submission, as plain data: its fields, and the digests of the course's cells."""
-    return asdict(extract(unpack_submission(data[0]), frozenset(data[1])))
+    return asdict(extract(from_plain(Submission, data[0]), frozenset(data[1])))
 
 
 def call(function: Callable[[Any], Any], data: Any) -> Any:
@@ -127,28 +126,3 @@ def work() -> None:
     if len(text) > request["reply"]:
         text = json.dumps({"died": "gave more than can be kept"})
     print(text, flush=True)
-
-
-# --- as plain data -------------------------------------------------------------------------------
-
-
-def unpack_submission(data: dict) -> Submission:
-    """Read a submission from its fields, of which the paths are texts."""
-    files, flags = tuple(map(Path, data["files"])), tuple(Flag(**f) for f in data["flags"])
-    return Submission(**data | {"files": files, "flags": flags})
-
-
-def unpack_extraction(data: dict) -> Extraction:
-    """Read an extraction from its fields."""
-    result = Extraction(**data)
-    for id, answer in data["answers"].items():
-        flags, runs = tuple(Flag(**flag) for flag in answer["flags"]), tuple(answer["runs"])
-        result.answers[id] = Answer(**answer | {"flags": flags, "runs": runs})
-    result.problems = {id: tuple(words) for id, words in data["problems"].items()}
-    result.flags, result.notebooks = [Flag(**f) for f in data["flags"]], set(data["notebooks"])
-    result.given = set(data["given"])
-    result.scripts = [
-        Script(**each | {"cells": [ScriptCell(**cell) for cell in each["cells"]]})
-        for each in data["scripts"]
-    ]
-    return result

@@ -25,7 +25,6 @@ from pathlib import Path
 from vitedu.exercises import EXERCISES, MORE
 from vitedu.grading.grades import WORDS, Flag, Submission
 
-STUDENT_FROM = ("auto", "file", "folder", "moodle", "canvas")
 MAX_NOTEBOOKS = 40  # of one student; only the newest are taken
 MAX_DEPTH = 12  # nested folders; words.toml says it too
 
@@ -104,25 +103,18 @@ class _Owner:
 _Owned = list[tuple[_Entry, _Owner]]
 
 
-def find_submissions(folder: Path, student_from: str = "auto") -> Intake:
-    """Sort the files of a folder by student.
+def find_submissions(folder: Path) -> Intake:
+    """Sort the files of a folder of returned work by student.
 
-    Args:
-        folder: of returned work.
-        student_from: what names a student: ``file`` or the top ``folder``, the names that
-            ``moodle`` or ``canvas`` give, or ``auto``, which tries moodle, canvas, folder and file.
-            A name that does not fit the rule is read as folder or file.
+    A name is what Moodle or Canvas give, else that of the top folder, else that of the file.
 
     Returns:
         Submissions and problems. Files are oldest first. A student without usable files has flags
         that say why.
     """
-    if student_from not in STUDENT_FROM:
-        known = ", ".join(STUDENT_FROM)
-        raise ValueError(f"student_from must be one of {known} (got {student_from!r}).")
     root, problems = _enter_nbgrader(Path(folder))
     entries = list(_walk(root))
-    layout = _Layout(entries, student_from, root.resolve().name)
+    layout = _Layout(entries, root.resolve().name)
     owners = [(entry, layout.find_owner(entry)) for entry in entries]
     owned = [(entry, owner) for entry, owner in owners if owner]
     problems += [entry.flag for entry, owner in owners if not owner]
@@ -157,7 +149,8 @@ def _walk(root: Path, parts: tuple[str, ...] = ()) -> Iterator[_Entry]:
         except OSError:
             yield _Entry(own, path, "closed")
             continue
-        order = (status.st_mtime_ns, _canvas_file(item.name), _copy_number(item.name), own)
+        # numbers tell which of two files of one time is newer: of a copy, or Canvas's own
+        order = (status.st_mtime_ns, [int(n) for n in re.findall(r"\d{1,18}", item.name)], own)
         if item.name.startswith("."):
             yield _Entry(own, path, "hidden")
         elif not stat.S_ISDIR(status.st_mode):
@@ -198,8 +191,8 @@ class _Layout:
     could choose somebody else's.
     """
 
-    def __init__(self, entries: list[_Entry], rule: str, folder: str):
-        self.rule, self.folder = rule, folder
+    def __init__(self, entries: list[_Entry], folder: str):
+        self.folder = folder
         paths = [entry.parts for entry in entries if entry.kind != "hidden"]
         folders = {parts[0] for parts in paths if len(parts) > 1}
         # the top folders are assignments if all have names of the course's notebooks
@@ -219,21 +212,19 @@ class _Layout:
         """Find the student of an entry; None if its name does not tell."""
         is_below = self.skip and len(entry.parts) > 1
         parts, parent = (entry.parts[1:], entry.parts[:1]) if is_below else (entry.parts, ())
-        if self.rule in ("auto", "moodle") and (owner := self._find_moodle_owner(entry.parts)):
+        if owner := self._find_moodle_owner(entry.parts):
             return owner
-        canvas = self.rule == "canvas" or (self.rule == "auto" and self.is_canvas and not parts[1:])
-        if canvas and (owner := _find_canvas_owner(entry.name)):
+        if self.is_canvas and not parts[1:] and (owner := _find_canvas_owner(entry.name)):
             return owner
-        in_folder = len(parts) > 1 or entry.kind in ("empty_folder", "too_deep", "closed")
-        if in_folder and self.rule != "file":
+        if len(parts) > 1 or entry.kind in ("empty_folder", "too_deep", "closed"):
             name = clean_name(parts[0])
             return _Owner(("folder", name), name, mark=parts[0], folder=parent)
         is_work = entry.kind != "other_file" or entry.name.casefold().endswith(_WORK_ENDINGS)
         if entry.kind in ("empty_folder", "hidden") or not is_work:
             return None
         # if the file is named like a notebook of the course, the folder's name is the student's
-        fallback = parts[0] if len(parts) > 1 else self.folder
-        name = clean_name(_strip_notebook(_strip_endings(clean_name(entry.name))) or fallback)
+        own = _strip_notebook(_strip_endings(clean_name(entry.name)))
+        name = clean_name(own or self.folder)
         return _Owner(("file", name), name)
 
     def _find_moodle_owner(self, parts: tuple[str, ...]) -> _Owner | None:
@@ -373,13 +364,3 @@ def _strip_notebook(stem: str) -> str:
     rest = re.sub(r"[\s_.\-–]*\x00[\s_.\-–]*", " ", rest).strip(" _-.")
     match = re.fullmatch(r"\(([^()]+)\)|\[([^\[\]]+)\]", rest)  # "01_patches (Anna)"
     return (match[1] or match[2]).strip() if match else rest
-
-
-def _copy_number(name: str) -> int:
-    match = COPY_MARK.search(re.sub(r"(?i)\.ipynb.*$", "", name))
-    return int(next((g for g in match.groups() if g), "1")) if match else 0
-
-
-def _canvas_file(name: str) -> int:
-    match = CANVAS.fullmatch(name)
-    return int(match["file"]) if match and match["file"] else 0

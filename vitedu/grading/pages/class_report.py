@@ -19,8 +19,6 @@ from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, WORDS, 
 from vitedu.grading.grades import SubmissionGrade as Grade
 from vitedu.grading.pages.skeleton import SIGNS, grade_kind, number, render, text
 
-# flags that only say how an answer was found; a person should look at all others
-HARMLESS_FLAGS = {kind for kind, table in WORDS["flags"].items() if table.get("look") is False}
 OPEN_LABEL = "could not be graded"
 MAX_BARS = 16  # in the distribution of points
 MAX_MISTAKES = 3  # of an exercise

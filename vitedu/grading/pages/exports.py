@@ -129,11 +129,9 @@ def canvas_csv(grades: Iterable[Grade], exercises: Sequence[Exercise], assignmen
         columns.setdefault(name, []).append(exercise)
     possible = [float(sum(exercise.points for exercise in each)) for each in columns.values()]
     rows = [
-        (grade.student, ids.get("canvas_id"), ids.get("sis_user_id"))
-        + (ids.get("sis_login_id", ids.get("login")), ids.get("section"))
+        (grade.student, grade.identity.get("canvas_id"), "", "", "")
         + tuple(_sum_points(grade, each) for each in columns.values())
         for grade in grades
-        for ids in [grade.identity]
     ]
     names = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *columns]
     return write_table(names, [["Points Possible", *[""] * 4, *possible], *rows], mark=False)

@@ -146,11 +146,6 @@ def write_observation(seen: Observation) -> dict:
     return write_fields(replace(seen, types=types, **groups))
 
 
-def read_observations(data: Any, limit: int) -> list[Observation]:
-    """Read the observations of one reply, at least one and at most ``limit``."""
-    return [read_fields(Observation, item) for item in _items(data, limit, least=1)]
-
-
 def write_fields(value: Any) -> Any:
     """Write an object of a dataclass as data of a frame; of long lists the beginning."""
     if is_dataclass(value):

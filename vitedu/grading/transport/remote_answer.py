@@ -11,15 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from vitedu.checks.observing.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
-from vitedu.checks.observing.case import Case, size_of
+from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.observation import Observation
 from vitedu.grading.box.conversation import Worker
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.transport.messages import read_fields, read_observations, write_case
+from vitedu.grading.transport.messages import read_fields, write_case
 from vitedu.grading.transport.wire import WireError, clean, pack, unpack
 
 GRACE = 3.0  # seconds after its time limit until a worker counts as stuck
-FULL_NUMBERS = 2**17  # numbers in the tensors of a request that gets no further case
 MAX_BYTES = 24 * 2**20  # the most bytes of all observations of one worker together
 
 
@@ -45,33 +44,16 @@ class RemoteAnswer:
         return read_fields(AnswerInfo, self.ask(request))
 
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
-        """Have the worker run cases on the answer, for at most ``seconds`` together.
-
-        The first case goes alone, because many answers end there. Every later request carries as
-        many cases as fit, and the worker replies about as many as it has time and room for.
-        """
-        start, done = time.monotonic(), 0
-        while done < len(cases):
-            seconds_left = max(MIN_SECONDS, seconds - (time.monotonic() - start))
-            observations = self._observe(cases[done:] if done else cases[:1], seconds_left)
-            yield from observations
-            done += len(observations)
-
-    def _observe(self, cases: list[Case], seconds: float) -> list[Observation]:
-        data: list[dict] = []
-        numbers = 0
+        """Have the worker run cases on the answer, for at most ``seconds`` together."""
+        end = time.monotonic() + seconds
         for case in cases:
-            data.append(write_case(case, ""))  # the judge gives it a secret seed
-            numbers += size_of(case)
-            if numbers > FULL_NUMBERS:
-                break
-        request = {"do": "observe_all", "cases": data, "seconds": seconds}
-        observations = read_observations(self.ask(request, seconds + GRACE), len(data))
-        for observation in observations:
-            self.bytes_left -= sum(x.numel() * x.element_size() for x in observation.tensors())
-        if self.bytes_left < 0:
-            raise WireError(f"all results together have more than {MAX_BYTES} bytes.")
-        return observations
+            left = max(MIN_SECONDS, end - time.monotonic())
+            request = {"do": "observe", "case": write_case(case, ""), "seconds": left}
+            seen = read_fields(Observation, self.ask(request, left + GRACE))
+            self.bytes_left -= sum(x.numel() * x.element_size() for x in seen.tensors())
+            if self.bytes_left < 0:
+                raise WireError(f"all results together have more than {MAX_BYTES} bytes.")
+            yield seen
 
     def plain(self) -> PlainValue:
         """Have the worker send the answer as a plain value."""

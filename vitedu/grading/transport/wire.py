@@ -10,7 +10,7 @@ standard library, numpy and torch only.
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +21,6 @@ MAX_FRAME = 8 * 2**20  # bytes; a case and its observation have below 1 MB
 MAX_HEADER = 2**20  # bytes of JSON that a worker may send
 MAX_ARRAY = 2**21  # bytes of one tensor; right answers return 54 kB, named mistakes 1.4 MB
 MAX_TENSORS = 512
-FULL_TENSORS, FULL_BYTES = 128, 2**20  # a frame with more of one gets no further case
 MAX_DEPTH = 24  # nested values
 MAX_ITEMS = 100_000  # values in one frame
 MAX_DIGITS = 300  # of an integer, so that it can be converted to a float
@@ -107,12 +106,6 @@ def unpack(frame: bytes, *, is_trusted: bool = False) -> Any:
     if end != len(frame):
         raise WireError(f"{len(frame) - end} bytes belong to no tensor.")
     return data
-
-
-def is_full(tensors: Sequence[torch.Tensor]) -> bool:
-    """Tell whether a frame with these tensors gets no further case."""
-    size = sum(x.numel() * x.element_size() for x in tensors)
-    return len(tensors) > FULL_TENSORS or size > FULL_BYTES
 
 
 def _read_tensor(item: Any, frame: bytes, start: int) -> tuple[torch.Tensor, int]:

@@ -1,6 +1,12 @@
-"""Flag nearly equal answers in a class, for a person to look at. Points do not change.
+"""Flag what a person should look at: risks, the published reference, answers that are alike.
 
-Role: ``split_tokens`` removes what an author chooses freely: names, comments, layout, type hints.
+Role: ``scan_answer`` looks at one answer for a way to what judges answers, and for the reference;
+``compare_class`` finds nearly equal answers in a class. Points do not change, and nothing is run.
+The scan finds what is copied honestly or tried openly. Who hides a name passes, so nothing depends
+on it: values decide, and what an answer's own process says beside them is worth little. What an
+exercise forbids is refused by the worker.
+
+``split_tokens`` removes what an author chooses freely: names, comments, layout, type hints.
 ``token_runs`` reads an answer as the set of its runs of ``RUN`` tokens; ``compare_class`` compares
 these numbers and no text. Runs of the reference do not count, because they belong to the course's
 skeleton or are obvious. Runs that more than ``COMMON_SHARE`` of the class wrote do not count
@@ -13,15 +19,35 @@ are small.
 import ast
 import builtins
 import hashlib
+import io
 import itertools
 import re
+import tokenize
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
-from vitedu.exercises import find
+from vitedu.exercises import Exercise, find
 from vitedu.grading.grades import Answer, Flag
+
+# tokens of a reference beyond what its stub forces; hardly anybody writes so many alike by chance
+MIN_TOKENS = 90
+# names that no answer has by accident: frames and insides of Python, the process, foreign memory
+# and code, the environment, connections
+INSIDES = set(
+    "_getframe f_back f_locals f_globals tb_frame gi_frame cr_frame __globals__ __closure__ "
+    "__code__ __subclasses__ __loader__ __spec__ __builtins__ meta_path get_objects get_referrers "
+    "settrace setprofile _exit popen fork ctypes "
+    "mmap cffi cpp_extension load_inline load_library ExtensionFileLoader putenv "
+    "LD_PRELOAD socket environ getenv".split()
+)
+READS = {"environ", "getenv"}  # a cell above may well ask them for a name; an answer may not
+_JUDGES = re.compile(
+    r"^\s*(?:from|import)\s+(vitedu(?:\.|\s+import\s+[^#\n]*)\b(?:checks|grading)\b)", re.M
+)
+MOST_WORDS = 8  # that a flag names
 
 RUN = 6  # tokens in a run
 MIN_OVERLAP = 0.8  # a pair of answers is alike if it shares this part of all its runs
@@ -32,8 +58,60 @@ MAX_RUNS = 5_000  # of an answer; a long reference has 300
 PARTNERS = 5  # the most partners named in a flag
 # the names that stay; all others are the author's
 FIXED = {*dir(builtins), "torch", "nn", "F", "math", "np", "einops", "rearrange", "einsum", "self"}
-PLAIN_BASES = {"nn.Module", "torch.nn.Module", "Module", "object"}  # of a class that does nothing
 TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+# --- one answer ----------------------------------------------------------------------------------
+
+
+def scan_answer(answer: Answer, above: Iterable[str] = ()) -> list[Flag]:
+    """Return the flags of one answer. Never raises because of the text.
+
+    Args:
+        answer: what a person reads.
+        above: all cells of the student's own up to it.
+    """
+    flags = []
+    everywhere = set().union(*map(read_risks, above)) - READS
+    if risks := sorted(everywhere | read_risks(answer.source)):
+        more = f" and {len(risks) - MOST_WORDS} more" if len(risks) > MOST_WORDS else ""
+        words = f"no answer needs {', '.join(risks[:MOST_WORDS])}{more}"
+        flags.append(Flag("dangerous", words))
+    exercise, tokens = find(answer.exercise), split_tokens(answer.source, answer.exercise)
+    is_equal = tokens and tokens == split_tokens(reference_source(exercise), exercise.id)
+    if is_equal and count_own_tokens(exercise) >= MIN_TOKENS:
+        words = "the published reference; names, comments and layout aside"
+        flags.append(Flag("like_reference", words))
+    return flags
+
+
+@cache
+def count_own_tokens(exercise: Exercise) -> int:
+    """Count the tokens of a reference that its text leaves open: bodies, but for ``__init__``.
+
+    A signature is given, and an ``__init__`` follows from the names that the text asks for.
+    """
+    words = []
+    for node in ast.walk(parse(reference_source(exercise))):
+        if isinstance(node, ast.FunctionDef) and node.name != "__init__":
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            words += [word for part in body for word in TOKEN.findall(ast.unparse(part))]
+    return len(words)
+
+
+@lru_cache(4096)
+def read_risks(text: str) -> frozenset[str]:
+    """Read what no answer needs: names and whole strings of a cell; nothing of one that is none."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (SyntaxError, tokenize.TokenError):
+        return frozenset()
+    kinds = tokenize.NAME, tokenize.STRING
+    words = {token.string.strip("'\"") for token in tokens if token.type in kinds}
+    return frozenset(words & INSIDES | {f"import {name}" for name in _JUDGES.findall(text)})
+
+
+# --- a class -------------------------------------------------------------------------------------
 
 
 def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]]:
@@ -153,7 +231,7 @@ class _Normaliser(ast.NodeTransformer):
 
 
 def is_stub(node: ast.AST) -> bool:
-    """Tell whether a statement is a stub: a function or class without an answer, or ``None``.
+    """Tell whether a statement is a stub: an error to replace is left in it, or its value is none.
 
     Example:
         >>> is_stub(ast.parse("gelu = None").body[0])
@@ -161,28 +239,7 @@ def is_stub(node: ast.AST) -> bool:
         >>> is_stub(ast.parse("def gelu(x):\\n    return x").body[0])
         False
     """
-    if isinstance(node, ast.FunctionDef):
-        return _does_nothing(node)
-    if isinstance(node, ast.ClassDef):
-        methods = [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
-        return any(_does_nothing(each) and any(map(_is_open, each.body)) for each in methods) or (
-            all(_does_nothing(method) for method in methods)
-            and not any(isinstance(inner, ast.Assign) for inner in node.body)
-            and all(ast.unparse(base) in PLAIN_BASES for base in node.bases)
-        )
     value = getattr(node, "value", None)
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return "raise NotImplementedError" in ast.unparse(node)
     return isinstance(value, ast.Constant) and value.value in (None, ...)
-
-
-def _does_nothing(function: ast.FunctionDef) -> bool:
-    """Tell whether a function has no statement but docstrings, ``pass`` and an error to replace."""
-    return all(
-        isinstance(statement, ast.Pass)
-        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
-        or _is_open(statement)
-        for statement in function.body
-    )
-
-
-def _is_open(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Raise) and "NotImplementedError" in ast.unparse(statement)
