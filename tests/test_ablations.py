@@ -4,8 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from vitedu.__main__ import main
-from vitedu.bench.experiments import Measurement, ablations, measured, settings_of
+from vitedu.bench.experiments import Measurement, ablations, settings_of
 from vitedu.bench.experiments.ablations import ARMS, CHANGES, summary
 from vitedu.fitting import TrainConfig
 from vitedu.options import ViTConfigWithOptions, preset
@@ -38,15 +37,6 @@ def test_every_change_changes_one_thing_that_exists():
         fields[name] = everything
 
 
-def test_bench_refuses_words_that_match_nothing(tmp_path, capsys):
-    """The message lists the choices."""
-    words = ["bench", "experiments", "ablations", "--json", str(tmp_path / "x")]
-    assert main([*words, "--only", "convolution"]) == 2
-    assert "rotary positions" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="rotary positions"):
-        settings_of("convolution", ARMS)
-
-
 def test_summary_averages_seeds_and_compares_with_the_start(rows):
     """Means, the spread over seeds, the gain over the row it starts from in the seed of both."""
     start, change = summary(rows)
@@ -55,23 +45,6 @@ def test_summary_averages_seeds_and_compares_with_the_start(rows):
     assert change["gain"] == pytest.approx(-0.01) and len(change["gains"]) == 1  # of seed 0 alone
     longer = measurement(1, 0, 0.49, epochs=5)  # another experiment
     assert summary([*rows[:2], longer])[-1]["gain"] is None
-
-
-def test_a_gain_is_a_mean_over_the_seeds_of_both(rows):
-    """Differences are between runs of one seed; the table says how they scatter."""
-    second = measurement(1, 1, 0.56)
-    gains = summary([*rows, second])[1]["gains"]
-    assert gains == [pytest.approx(-0.01), pytest.approx(0.02)]
-    assert "+0.5   -1.0 to +2.0" in ablations.ablation_table([*rows, second])
-    assert summary([rows[0], second])[1]["gain"] is None  # no seed in common
-
-
-def test_measured_rows_belong_to_the_list_of_changes():
-    """What the notebook shows was made by the present list, on named data, and starts somewhere."""
-    rows = measured("ablations")
-    assert {row.arm for row in rows} == set(ARMS)
-    assert all(row.data == "cifar10" and row.results["train_images"] == 45000 for row in rows)
-    assert all(line["gain"] is not None for line in summary(rows) if line["after"])
 
 
 def test_nothing_is_averaged_or_compared_over_two_data_sets(rows):
