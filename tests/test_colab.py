@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell
 from packaging.requirements import Requirement
 from packaging.version import Version
 from sound_notebook import build
-from test_setup import ROOT, needs_make, project, requirements
+from test_setup import ROOT, project, requirements
 
 from vitedu import __version__
 from vitedu.__main__ import main
@@ -170,16 +170,6 @@ def test_command_upgrades_nothing():
     assert words[:3] == ["install", "--quiet", "--no-deps"]
     assert words[3] == release_of("ada/vitedu")
     assert all(re.fullmatch("[a-z]+", word) for word in words[4:]), words
-
-
-@pytest.mark.slow
-def test_pip_leaves_what_is_installed():
-    """Asked for the small packages where they are, pip changes none and needs no network."""
-    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--dry-run"]
-    done = subprocess.run([*command, *colab.PACKAGES], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("already satisfied") == len(colab.PACKAGES)
-    assert "Would install" not in done.stdout
 
 
 def test_versions_of_colab_are_new_enough():
@@ -333,16 +323,6 @@ def test_slug_refuses_what_is_no_address(copy, address):
     with pytest.raises(ValueError, match="must be owner/name on GitHub"):
         colab.set_repository(copy, address)
     assert texts(copy) == before
-
-
-@needs_make
-def test_make_slug_hands_the_address_on():
-    """`make slug REPO=owner/name` sets it, `make slug` renews the cells."""
-    for words, wanted in ((["REPO=ada/vitedu"], " ada/vitedu"), ([], "")):
-        command = ["make", "--dry-run", "--no-print-directory", "slug", *words]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        last = done.stdout.rstrip("\n").splitlines()[-1].rstrip()
-        assert last.endswith(f"-m vitedu slug{wanted}")
 
 
 def test_slug_says_what_it_changed_and_what_is_left_to_do(copy, monkeypatch, capsys):
