@@ -172,6 +172,16 @@ def test_command_upgrades_nothing():
     assert all(re.fullmatch("[a-z]+", word) for word in words[4:]), words
 
 
+@pytest.mark.slow
+def test_pip_leaves_what_is_installed():
+    """Asked for the small packages where they are, pip changes none and needs no network."""
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--dry-run"]
+    done = subprocess.run([*command, *colab.PACKAGES], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("already satisfied") == len(colab.PACKAGES)
+    assert "Would install" not in done.stdout
+
+
 def test_versions_of_colab_are_new_enough():
     """Each requirement is met by Colab's list, installed by the cell, or torch's own."""
     about = project()["project"]

@@ -1,6 +1,13 @@
 """Setting up without make: what pip is asked for, where torch comes from, and what is said."""
 
 import os
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from contextlib import suppress
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,11 +20,40 @@ ORDINARY = "-m pip install --requirement requirements.txt --editable ."
 FROM_CPU_INDEX = "-m pip install --index-url {} torch>=2.9 torchvision>=0.24"
 
 
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder; ``slow`` in an address is answered after a second."""
+
+    def do_GET(self):
+        """Wait, if the address says so, and answer."""
+        time.sleep("slow" in self.path)
+        with suppress(OSError):  # nobody may be waiting any more
+            super().do_GET()
+
+    def log_message(self, *words):
+        """Say nothing."""
+
+
 @pytest.fixture
-def index(monkeypatch):
-    """Let torch's index for CPUs answer; give its address."""
-    monkeypatch.setattr(environments, "answers", lambda address: True)
-    return environments.CPU_BUILD
+def index(tmp_path, monkeypatch):
+    """Stand for torch's index: two wheels for CPUs that hold nothing; give its address."""
+    folder = tmp_path / "whl" / "cpu"
+    for name in ("torch", "torchvision"):
+        (folder / name).mkdir(parents=True)
+        about = f"{name}-99.0+cpu.dist-info"
+        with zipfile.ZipFile(folder / name / f"{name}-99.0+cpu-py3-none-any.whl", "w") as wheel:
+            head = f"Metadata-Version: 2.1\nName: {name}\nVersion: 99.0+cpu\n"
+            tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            for file, text in {"METADATA": head, "WHEEL": tags, "RECORD": ""}.items():
+                wheel.writestr(f"{about}/{file}", text)
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), lambda *args: Quiet(*args, directory=str(tmp_path))
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/whl/cpu"
+    monkeypatch.setattr(environments, "CPU_BUILD", address)
+    yield address
+    server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture
@@ -48,14 +84,31 @@ def test_without_a_gpu_torch_comes_from_its_index_for_cpus(index, clone, capsys)
     assert f"torch and torchvision come without CUDA, from {index}." in capsys.readouterr().out
 
 
-def test_an_index_that_does_not_answer_leaves_the_ordinary_build(clone, monkeypatch, capsys):
+@pytest.mark.slow
+def test_pip_takes_both_packages_from_there(index, clone, tmp_path, monkeypatch):
+    """pip itself, asked with these words."""
+    environments.set_up(clone.root)
+    words = clone.calls[1].split() + ["--target", str(tmp_path / "there")]
+    plain = {key: text for key, text in os.environ.items() if not key.startswith("PIP_")}
+    plain["PIP_CONFIG_FILE"] = os.devnull  # which may name other indexes
+    subprocess.run([sys.executable, *words], env=plain, check=True, capture_output=True, timeout=60)
+    names = {path.name for path in (tmp_path / "there").glob("*.dist-info")}
+    assert names == {"torch-99.0+cpu.dist-info", "torchvision-99.0+cpu.dist-info"}
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/cpu", "{index}/nowhere"])
+def test_an_index_that_does_not_answer_leaves_the_ordinary_build(
+    address, index, clone, monkeypatch, capsys
+):
     """It is asked for three seconds at most; the output says what comes instead, and its size."""
-    monkeypatch.setattr(environments, "CPU_BUILD", "http://127.0.0.1:9/cpu")
+    monkeypatch.setattr(environments, "CPU_BUILD", address.format(index=index))
     environments.set_up(clone.root)
     assert clone.calls[1:] == [ORDINARY]
     out = capsys.readouterr().out
     assert "gives no answer within three seconds" in out and "5.4 GB" in out
-    assert environments.INDEX_SECONDS == 3
+    start = time.monotonic()
+    assert not environments.answers(f"{index}/slow", 0.2)
+    assert time.monotonic() - start < 3 == environments.INDEX_SECONDS
 
 
 def test_a_download_that_breaks_there_leaves_the_ordinary_build(index, clone, capsys):

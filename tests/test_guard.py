@@ -6,6 +6,7 @@ import importlib
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -84,6 +85,8 @@ SURROUNDINGS = {
     "no_grad": lambda: [torch.no_grad()],
     "inference_mode": lambda: [torch.inference_mode()],
     "autocast": lambda: [torch.autocast("cpu", dtype=torch.bfloat16)],
+    "device meta": lambda: [torch.device("meta")],
+    "device meta twice": lambda: [torch.device(name) for name in ("meta", "cpu", "meta")],
     "default device meta": DEFAULT_META,
     "warnings as errors": lambda: [errors_for_warnings()],
     "numpy errors": lambda: [np.errstate(all="raise")],
@@ -301,6 +304,74 @@ def test_waiting_is_no_computing():
     with pytest.raises(TimeUp, match="waits"), time_limit(0.1, waiting=0.6):
         time.sleep(30)
     assert 0.5 < time.perf_counter() - start < 20
+
+
+MANY = """
+import threading, time
+from vitedu.checks.observing.limits import TimeUp, time_limit
+
+def run():
+    for number in range(400):
+        try:
+            with time_limit(number % 8 * 2e-5):
+                for _ in range(500):
+                    pass
+        except TimeUp:
+            pass
+    try:
+        for _ in range(30):
+            time.sleep(0.05)
+    except TimeUp:
+        print("a limit outlived its block")
+
+before = threading.active_count()
+threads = [threading.Thread(target=run) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(threading.active_count() - before, "more")
+"""
+
+
+@pytest.mark.slow
+def test_limits_that_end_at_once_hang_nobody_and_outlive_no_block():
+    """In several threads, with time up before, in and after a block."""
+    done = subprocess.run(
+        [sys.executable, "-c", MANY], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "0 more\n", done.stdout + done.stderr
+
+
+PROFILED = """
+import sys, threading, time
+from vitedu.checks.observing.limits import TimeUp, time_limit
+
+def run():
+    for seconds in (30, 0):
+        try:
+            with time_limit(seconds):
+                time.sleep(0.01)
+        except TimeUp:
+            pass
+
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+calls = []
+sys.setprofile(lambda frame, event, argument: calls.append(event))
+run()
+sys.setprofile(None)
+print("call" in calls)
+"""
+
+
+def test_a_profiler_works_after_a_limit_in_a_thread():
+    """In Python 3.11 it waited for ever where a limit had cleared an exception."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROFILED], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "True\n", done.stdout + done.stderr
 
 
 def test_time_limit_leaves_a_fast_block_alone():
