@@ -46,7 +46,7 @@ lab: $(VENV)/.lab ## set up if need be, lay the notebooks in my-notebooks, open 
 test: $(TEST_VENV)/.test ## set up if need be, pass every test
 	$(PYTEST) $(TEST_ARGS)
 
-notebooks: $(TEST_VENV)/.test ## run all notebooks under nbval, as committed and solved, in the quick profile
+notebooks: $(TEST_VENV)/.test ## run all notebooks, as committed and solved, in the quick profile
 	$(PYTEST) -m notebook tests/test_notebooks.py $(TEST_ARGS)
 
 proof: $(VENV)/.lab ## judge mistakes, right answers and mutants (EXERCISE=patchify, or all in 15 minutes; ANSWERS=my_answers.py)
