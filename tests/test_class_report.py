@@ -110,15 +110,6 @@ def test_who_needs_most_comes_first():
     assert "Eve 1.5 5.5 Bob 6 6 +4? could not be graded : unpatchify: " in part
 
 
-def test_hardest_exercise_comes_first():
-    """With the share that passed, and the outcomes in words for those who do not see the bar."""
-    source, page = report(a_class())
-    part = page[page.index("the hardest first") :]
-    assert part.index("unpatchify") < part.index("patchify cut")
-    assert "0 %" in part and "100 %" in part
-    assert "2 partly right, 1 left as it was, 1 could not be graded" in source
-
-
 def test_mistakes_are_counted_without_names():
     """Two students made it; the explanation stands beside the count, no student does."""
     _, page = report(a_class())
@@ -188,14 +179,6 @@ def test_everybody_has_a_row_with_a_link_to_the_page():
         assert f'href="feedback/{safe_name(student)}.html"' in source
     part = page[page.index("Answers") : page.index("Exercises, the")]
     assert "Anna 7.5 ✓ 1.5" in part and "Bob 6 ✓ ?" in part and "Dan 6 ✓ ○" in part
-
-
-def test_every_notebook_has_a_table_of_its_own():
-    """With its own sums, so that no table is wider than a page."""
-    grades = [submission_grade("Anna", [exercise_grade(), exercise_grade("softmax", "failed")])]
-    _, page = report(grades, exercises=[find("patchify"), find("softmax")])
-    part = page[page.index("Answers") : page.index("Exercises, the")]
-    assert "01_patches of 6 1.1 Anna 6 ✓ 02_attention of 4 2.1 Anna 1.5 1.5" in part
 
 
 def test_hostile_names_are_harmless():

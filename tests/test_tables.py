@@ -172,15 +172,6 @@ def test_one_student_of_two_assignments_may_write_his_name_in_two_ways(tmp_path)
     assert submission.student == COMPOSED and len(submission.files) == 2
 
 
-def test_names_that_look_alike_in_a_table_have_their_own_rows(tmp_path, out):
-    """``=x`` and ``'=x`` are two students, in the tables and for decisions."""
-    folder = hand_in(tmp_path / "in", **{"=x": {"patchify": "passed"}, "'=x": {}})
-    rows = grade(folder, out, exercises=["patchify"])
-    assert set(rows) == {"'=x", "''=x"} and rows["'=x"]["points"] == "6.0"
-    opened = table(out / "open.csv")
-    assert [row["student"] for row in opened] == ["''=x"]
-
-
 def test_anonymous_canvas_download_of_two_chapters_is_one_student(tmp_path):
     """The number behind an anonymous name is the file's, not the student's."""
     put(tmp_path, "anon_k3Yz_678904_01_patches.ipynb", "anon_k3Yz_678905_02_attention.ipynb")
