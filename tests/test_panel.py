@@ -127,6 +127,14 @@ def test_stop_keeps_what_was_learned(data):
     assert not torch.equal(panel.model.head.weight, start)
 
 
+def test_pause_after_stop_leaves_the_run_stopped(data):
+    """Whoever clicks pause too late waits for nothing: the run ends after the step being made."""
+    panel = panel_of(data, {3: lambda panel: (panel.stop(), panel.pause())})
+    panel.start()
+    panel.thread.join(timeout=30)
+    assert (panel.state, len(panel.losses)) == ("stopped", 3)
+
+
 def test_a_broken_run_says_why(data):
     """An error in the thread is not lost."""
     panel = panel_of(data, config=TrainConfig(epochs=1, batch_size=16, device="cpu", lr=1e30))
@@ -174,3 +182,30 @@ def test_buttons_follow_the_run(data):
     assert (go.disabled, stop.disabled) == (True, True)
     assert "Done. Step 8 of 8" in words.value
     assert picture.value != before
+
+
+def test_a_pause_is_told_when_its_step_is_kept(data, monkeypatch):
+    """Who sees "paused" finds that step: its answers are computed while the state is "pausing"."""
+    panel = panel_of(data, {3: TrainingPanel.pause})
+    compute, states = panel._current_moment, []
+    monkeypatch.setattr(panel, "_current_moment", lambda: states.append(panel.state) or compute())
+    panel.start()
+    while panel.state in ("running", "pausing"):
+        panel.thread.join(timeout=0.05)
+    assert len(panel.moment.losses) == 3
+    panel.stop()
+    panel.thread.join()
+    assert "pausing" in states and "paused" not in states
+
+
+def test_a_notebook_gets_the_form_that_works_there(data, monkeypatch):
+    """With a kernel nothing is trained before a click; without one the run is over."""
+    shown = []
+    monkeypatch.setattr(module, "show_live", lambda still, widget: shown.append((still, widget)))
+    for answers, state in ((True, "ready"), (False, "done")):
+        monkeypatch.setattr(module, "kernel_answers", lambda answers=answers: answers)
+        panel = panel_of(data)
+        panel._ipython_display_()
+        still, widget = shown.pop()
+        assert (panel.state, widget is None) == (state, not answers)
+        assert still.words().startswith(f"Step {0 if answers else STEPS} of {STEPS}")
