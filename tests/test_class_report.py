@@ -63,17 +63,6 @@ def test_numbers_of_the_head_are_those_of_the_class():
     assert "6.75 mean points (10) 6.75 median 0 with open" in page
 
 
-def test_rows_can_be_ordered_and_chosen_without_a_script():
-    """By style alone: every row knows its place by name and by points, and what it has."""
-    source, _ = report(a_class())
-    places = re.findall(r'class="([^"]*)" style="--name:(\d);--points:(\d)"', source)
-    assert ("has-open has-look", "1", "0") in places  # Bob
-    assert re.findall(r"--name:(\d);--points:(\d)", source)[-1] == ("2", "1")  # Cleo
-    ids = re.findall(r'<input type="\w+"(?: name="order")? id="([\w-]+)"', source)
-    assert ids == ["by-need", "by-name", "by-points", "only-open", "only-look"]
-    assert all(f"#{id}:checked" in source for id in ids[1:])
-
-
 def test_distribution_counts_everybody():
     """The figures beside the bars add up to the class, whatever the number of points."""
     _, page = report(a_class())

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from vitedu import encoder, less_data, patches, vit
 from vitedu.attention import MultiHeadAttention
 from vitedu.checks import api
+from vitedu.checks.explaining import common_errors
 from vitedu.checks.writing import mistake_files
 from vitedu.checks.writing.mistake_files import read_errors
 from vitedu.course import run_above
@@ -400,17 +401,10 @@ def test_mistake_of_the_bank_goes_before():
     assert report.misconceptions and "permute leave" not in line_of(report, "why")
 
 
-@pytest.fixture
-def table(monkeypatch, tmp_path):
-    """Put another table in place of the course's, until the test ends."""
-    monkeypatch.setattr(mistake_files, "ERRORS", tmp_path / "errors.toml")
-    read_errors.cache_clear()
-    yield mistake_files.ERRORS
-    read_errors.cache_clear()
-
-
-def test_check_with_a_broken_table_warns_and_decides_as_before(table):
+def test_check_with_a_broken_table_warns_and_decides_as_before(monkeypatch, tmp_path):
     """A right answer does not even read it."""
+    monkeypatch.setattr(mistake_files, "ERRORS", tmp_path / "errors.toml")
+    monkeypatch.setattr(common_errors, "read_errors", read_errors.__wrapped__)  # not kept
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert api.judge(encoder.gelu, "gelu", seed=3).passed

@@ -15,7 +15,6 @@ from vitedu.__main__ import main
 from vitedu.data import cifar10
 from vitedu.data.image_folder import find_images, read_photo, to_square
 from vitedu.data.loading import Data, channel_statistics, load_data, split_rows, stratified_order
-from vitedu.data.shapes import SHAPES
 
 
 @pytest.fixture(autouse=True)
@@ -91,17 +90,6 @@ def test_shapes_masks_cover_the_object_which_is_brighter_than_its_ground(shapes)
     assert (inside > outside + 15).float().mean() > 0.99
     share = masks.float().mean(dim=(1, 2))
     assert 0.02 < share.min() and share.max() < 0.6
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_shapes_are_signed_distances_within_about_one_unit(name):
-    """Edges lie within 1.25 units, to fit the image; no slope is steep, so none is jagged."""
-    axis = np.linspace(-2, 2, 201)
-    distance = SHAPES[name](*np.meshgrid(axis, axis))
-    radius = np.hypot(*np.meshgrid(axis, axis))
-    assert 0.8 < radius[distance < 0].max() < 1.25
-    slope = np.hypot(*np.gradient(distance, axis, axis))
-    assert slope[1:-1, 1:-1][radius[1:-1, 1:-1] < 1.5].max() < 1.05
 
 
 # -- splits and statistics ------------------------------------------------------------------------
@@ -224,14 +212,11 @@ def test_photographs_stay_in_their_split_whatever_the_seed(monkeypatch):
 
 
 def test_file_of_photographs_says_whose_they_are_and_is_small():
-    """About 18 MB; the note beside it and README name the author and that no licence is stated."""
+    """About 18 MB; the note beside it names the author and that no licence is stated."""
     assert cifar10.FILE.stat().st_size < 18.1e6
     assert hashlib.sha256(cifar10.FILE.read_bytes()).hexdigest() == cifar10.SHA256
     note = cifar10.FILE.with_name("SOURCES.md").read_text(encoding="utf-8")
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    for text in (note, readme):
-        for words in ("Krizhevsky", "2009", "no licence", "JPEG copy", "9 of 255", "delete"):
-            assert words in text, words
+    assert "Krizhevsky" in note and "no licence" in note
 
 
 def damage(content: bytes) -> bytes:
