@@ -62,9 +62,8 @@ def test_the_example_class_shows_what_an_instructor_meets(graded, tmp_path, caps
     assert len(list((out.parent / "submissions").iterdir())) == 12
     rows = table(out / "grades.csv")
     assert not any(row["reason"] == "grader" for row in rows.values())
-    for exercise in ("patchify", "unpatchify"):
-        points = str(float(find(exercise).points))
-        assert outcome(rows, "anna", exercise) == ("passed", "", points)
+    assert {outcome(rows, "anna", id)[0] for id in ("patchify", "unpatchify")} == {"passed"}
+    assert outcome(rows, "cleo") == ("passed", "", str(float(find("patchify").points)))
     assert rows["ben", "patchify"]["misconceptions"] == "reshape_only"
     assert outcome(rows, "ben", "unpatchify")[0] == "passed"  # a mistake costs its own points
     assert outcome(rows, "cleo", "unpatchify") == ("failed", "", "0.0")
