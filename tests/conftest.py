@@ -11,8 +11,10 @@ import pytest
 
 import vitedu  # noqa: F401 - before torch, whose threads it keeps from holding each other up
 
-# the weekly workflow takes the whole of what else is a fixed sample: honest students, second draws
+# the weekly workflow takes the whole of what else is a fixed sample, such as honest students, and
+# runs what changes with other people's programs
 WHOLE = os.environ.get("VITEDU_WHOLE") == "1"
+whole = pytest.mark.skipif(not WHOLE, reason="the weekly workflow runs it: VITEDU_WHOLE=1")
 SPLIT = ("test_notebooks.py", "test_checks_banks.py")  # each test stands alone
 # The longest begin first, so that no worker ends alone with one; short ones fill the gaps.
 FIRST = (

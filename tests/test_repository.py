@@ -13,6 +13,7 @@ import nbformat
 import numpy as np
 import pytest
 import yaml
+from conftest import whole
 from PIL import Image
 
 import vitedu
@@ -175,7 +176,7 @@ def test_known_limits_name_attacks_that_are_tried():
     assert len(names) >= 7 and [name for name in names if name not in attacks] == []
 
 
-@pytest.mark.slow
+@whole
 def test_pictures_of_the_readme_are_drawn_by_their_command(tmp_path):
     """And they are light. A little of 255 is left for other fonts and processors."""
     words = [sys.executable, GITHUB / "picture.py", tmp_path / "picture.png"]
@@ -187,7 +188,7 @@ def test_pictures_of_the_readme_are_drawn_by_their_command(tmp_path):
         assert old.shape == new.shape and np.abs(old - new).mean() < 3
 
 
-@pytest.mark.slow
+@whole
 def test_figures_for_slides_are_made_as_written(tmp_path):
     """The code of the page runs, here on fewer images."""
     text = (GITHUB / "FIRST_WEEK.md").read_text("utf-8")
