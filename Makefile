@@ -32,7 +32,7 @@ PYTEST := $(PY) -m vitedu test --
 PROFILE = VITEDU_PROFILE=$(or $(VITEDU_PROFILE),laptop)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test notebooks proof bench-checks bench-grade honest check tour site solve bundle lint slug colab browser latency clean
+.PHONY: help setup lab test notebooks proof bench-checks bench-grade honest check tour site solve bundle lint slug colab browser clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -46,7 +46,7 @@ lab: $(VENV)/.lab ## set up if need be, lay the notebooks in my-notebooks, open 
 test: $(TEST_VENV)/.test ## set up if need be, pass every test
 	$(PYTEST) $(TEST_ARGS)
 
-notebooks: $(TEST_VENV)/.test ## run all notebooks under nbval, as committed and solved, in the quick profile
+notebooks: $(TEST_VENV)/.test ## run all notebooks, as committed and solved, in the quick profile
 	$(PYTEST) -m notebook tests/test_notebooks.py $(TEST_ARGS)
 
 proof: $(VENV)/.lab ## judge mistakes, right answers and mutants (EXERCISE=patchify, or all in 15 minutes; ANSWERS=my_answers.py)
@@ -102,9 +102,6 @@ endef
 
 browser: $(TEST_VENV)/.test ## drive JupyterLab and the pages in Chromium, as students see them (CHROMIUM=/path/to/it)
 	$(IN_CHROMIUM) tests/test_browser.py tests/test_site.py
-
-latency: $(TEST_VENV)/.test ## how long each widget takes to answer in Chromium; leave the machine alone meanwhile
-	$(IN_CHROMIUM) -s tests/test_latency.py
 
 clean: ## remove build/, caches and the environments
 	rm -rf $(VENV) $(TEST_VENV) build .pytest_cache .ruff_cache .mypy_cache *.egg-info

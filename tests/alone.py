@@ -1,8 +1,9 @@
 """Run each section of notebooks after its set-up alone: ``python tests/alone.py NOTEBOOK ...``.
 
 This process imports what the set-ups import. A fork of it runs the set-up of a notebook, which
-stands before its first section, and a fork of that each section, solved: none sees what another
-made. Where frameworks do not survive a fork, each notebook has a process and runs one section.
+stands before its first section, and a fork of that each section, as committed: none sees what
+another made, and no check has anything to judge. Where frameworks do not survive a fork, each
+notebook has a process and runs one section.
 """
 
 import ast
@@ -22,7 +23,7 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from vitedu.course import results
-from vitedu.course.notebooks import read, solve_notebook
+from vitedu.course.notebooks import read
 
 FORKS = sys.platform == "linux"
 PROCESSES: Any = multiprocessing.get_context("fork" if FORKS else "spawn")
@@ -37,9 +38,9 @@ def shell() -> InteractiveShell:
 
 
 def parts(path: Path) -> dict[str, list[NotebookNode]]:
-    """Give the code cells of a solved notebook by section; those before them are the set-up."""
+    """Give the code cells of a notebook by section; those before them are the set-up."""
     found: dict[str, list[NotebookNode]] = {"set-up": []}
-    for cell in solve_notebook(read(path)).cells:
+    for cell in read(path).cells:
         if cell.cell_type == "markdown" and cell.source.startswith("## "):
             found[cell.source.splitlines()[0]] = []
         elif cell.cell_type == "code":
@@ -105,7 +106,7 @@ def run_notebook(path: Path) -> int:
         failed = sum(fails_apart(run, *each) for each in sections) if FORKS else run(*sections[0])
         left = {name: each.get("status") for name, each in results.load().items()}
     for name, status in left.items():
-        if status not in ("passed", None):  # None: a challenge alone
+        if status not in ("not_attempted", None):  # None: a challenge alone
             print(f"FAILED: {path.stem}, {name} is {status}", flush=True)
             failed += 1
     return failed

@@ -3,7 +3,6 @@
 import itertools
 import os
 import re
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -12,24 +11,24 @@ import pytest
 
 import vitedu  # noqa: F401 - before torch, whose threads it keeps from holding each other up
 
+# the weekly workflow takes the whole of what else is a fixed sample, such as honest students, and
+# runs what changes with other people's programs
+WHOLE = os.environ.get("VITEDU_WHOLE") == "1"
+whole = pytest.mark.skipif(not WHOLE, reason="the weekly workflow runs it: VITEDU_WHOLE=1")
 SPLIT = ("test_notebooks.py", "test_checks_banks.py")  # each test stands alone
 # The longest begin first, so that no worker ends alone with one; short ones fill the gaps.
 FIRST = (
     "test_attacks.py",
     "test_notebooks.py",
     "test_assign.py",
-    "test_compiling.py",
     "test_judge_attacks.py",
     "test_engine.py",
     "test_mutation.py",
     "test_forged_observations.py",
 )
 LAST = ("test_checks_banks.py",)
-# One worker takes all of a row: they share a box, or what a compiler made.
-TOGETHER = (
-    "test_judge_attacks.py test_judge.py test_sharing.py test_slices.py test_undeserved.py",
-    "test_compiling.py test_reference_registry.py",
-)
+# one worker takes all of them, since they share a box
+TOGETHER = "test_judge_attacks.py test_judge.py test_running.py test_undeserved.py".split()
 # of banks alone: right answers, mutants, benchmarks
 PROOF = [Path(__file__).with_name(name) for name in ("proof", "bench")]
 LEFT_OUT = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|bank)\b", re.M)
@@ -98,8 +97,8 @@ def pytest_xdist_make_scheduler(config, log):
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             path = nodeid.split("::")[0]
-            row = next((row for row in TOGETHER if Path(path).name in row.split()), path)
-            return nodeid if path.endswith(SPLIT) else row
+            scope = "one box" if Path(path).name in TOGETHER else path
+            return nodeid if path.endswith(SPLIT) else scope
 
     return ByFile(config, log)
 
@@ -117,16 +116,6 @@ def box():
 
     with open_box(allow_unsafe=True) as box:
         yield box
-
-
-@pytest.fixture(scope="session")
-def compiler(tmp_path_factory):
-    """A C++ compiler, whose files all tests of a worker share."""
-    if not any(map(shutil.which, ("c++", "g++", "clang++"))):
-        pytest.skip("needs a C++ compiler")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
-        yield
 
 
 @pytest.fixture(scope="module")

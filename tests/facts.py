@@ -1,7 +1,6 @@
 """What the prose of a notebook claims, as assertions over the variables that a full run leaves.
 
-They stand here and not in the lesson. The notebook tests append them to both variants as a last
-cell.
+They stand here and not in the lesson. The notebook tests append them as a last cell.
 Thresholds lie between the arms of strong effects; the numbers were measured over five seeds.
 """
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from conftest import whole
 from sound_notebook import build
 
 from vitedu.__main__ import main
@@ -154,7 +155,7 @@ def test_notebooks_are_not_overwritten(tmp_path, capsys):
     assert (tmp_path / "course" / "nbgrader_config.py").read_text() == "# mine"
 
 
-@pytest.mark.slow
+@whole
 @pytest.mark.skipif(not has_nbgrader, reason="nbgrader is not installed; the extra `test` has it")
 def test_the_real_nbgrader_validates_releases_and_grades_it(tmp_path):
     """From `vitedu assign --nbgrader` to nbgrader's own grades, partial credit among them."""

@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell
 from packaging.requirements import Requirement
 from packaging.version import Version
 from sound_notebook import build
-from test_setup import ROOT, needs_make, project, requirements
+from test_setup import ROOT, project, requirements
 
 from vitedu import __version__
 from vitedu.__main__ import main
@@ -313,16 +313,6 @@ def test_slug_refuses_what_is_no_address(copy, address):
     with pytest.raises(ValueError, match="must be owner/name on GitHub"):
         colab.set_repository(copy, address)
     assert texts(copy) == before
-
-
-@needs_make
-def test_make_slug_hands_the_address_on():
-    """`make slug REPO=owner/name` sets it, `make slug` renews the cells."""
-    for words, wanted in ((["REPO=ada/vitedu"], " ada/vitedu"), ([], "")):
-        command = ["make", "--dry-run", "--no-print-directory", "slug", *words]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        last = done.stdout.rstrip("\n").splitlines()[-1].rstrip()
-        assert last.endswith(f"-m vitedu slug{wanted}")
 
 
 def test_slug_says_what_it_changed_and_what_is_left_to_do(copy, monkeypatch, capsys):

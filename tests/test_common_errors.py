@@ -13,12 +13,9 @@ from torch.nn import functional as F
 from vitedu import encoder, less_data, patches, vit
 from vitedu.attention import MultiHeadAttention
 from vitedu.checks import api
-from vitedu.checks.writing import mistake_files
 from vitedu.checks.writing.mistake_files import read_errors
-from vitedu.commands import inspection
 from vitedu.course import run_above
 from vitedu.encoder import Mlp
-from vitedu.words import WordsError
 
 # --- layers ---------------------------------------------------------------------------------------
 
@@ -399,39 +396,3 @@ def test_mistake_of_the_bank_goes_before():
 
     report = api.judge(merge_heads, seed=3)
     assert report.misconceptions and "permute leave" not in line_of(report, "why")
-
-
-SOUND = """[[error]]
-id = "none"
-message = "got (None)"
-why = "It is {0}."
-try = "Write return."
-"""
-FAULTS = {
-    "expression": ('"got (None)"', '"got (None"', "error none: error: missing ), unterminated"),
-    "group": ("{0}", "{1}", "error none: IndexError: Replacement index 1"),
-    "name": ("{0}", "{nearest}", "error none: KeyError: 'nearest'"),
-    "brace": ("{0}", "{0", "error none: ValueError: expected '}'"),
-    "key": ("try =", "tyr =", 'error none: has the unknown key "tyr"; write "try".'),
-    "no entries": ("[[error]]", "[error]", '"error" must be a list'),
-    "twice": (SOUND, SOUND + SOUND, 'two mistakes have the id "none"; rename one.'),
-}
-
-
-@pytest.fixture
-def table(monkeypatch, tmp_path):
-    """Put another table in place of the course's, until the test ends."""
-    monkeypatch.setattr(mistake_files, "ERRORS", tmp_path / "errors.toml")
-    read_errors.cache_clear()
-    yield mistake_files.ERRORS
-    read_errors.cache_clear()
-
-
-@pytest.mark.parametrize(("old", "new", "expected"), FAULTS.values(), ids=FAULTS)
-def test_fault_of_the_table_is_told_by_lint(old, new, expected, table):
-    """One line with the file, the entry and the remedy."""
-    table.write_text(SOUND.replace(old, new, 1))
-    (problem,) = inspection.checker_problems(())
-    assert problem.startswith("errors.toml") and expected in problem and "\n" not in problem
-    with pytest.raises(WordsError):
-        read_errors()

@@ -34,12 +34,15 @@ def trained(**fields):
 
 
 @pytest.mark.slow
-def test_compiled_training_gives_the_same_model(compiler, monkeypatch):
-    """Weights within rounding under the plain names; the average is of the same kind."""
+def test_compiled_training_gives_the_same_model(monkeypatch):
+    """Weights within rounding under the plain names; the average is of the same kind.
+
+    What a C++ compiler makes of it is torch's: the graph runs as it was traced.
+    """
     sizes, translate = [], torch.compile
 
     def watch(model, **options):
-        translated = translate(model, **options)
+        translated = translate(model, backend="aot_eager", **options)
         return lambda images: sizes.append(len(images)) or translated(images)
 
     monkeypatch.setattr(torch, "compile", watch)

@@ -182,26 +182,6 @@ def test_what_cannot_be_measured_is_refused_in_one_line(changes, message):
         mistake_costs(**({"model": model_of(), "chapter": "patches"} | changes))
 
 
-def test_figure_shows_bars_in_their_order_or_names_that_tell_nothing(data):
-    """The same letters in both; errors in words; both horizons."""
-    only = ["PatchEmbed"]
-    rows = mistake_costs(model_of(), "patches", data, only=only)
-    ranked, names = (show_mistake_costs(rows, ranked=ranked).axes[0] for ranked in (True, False))
-    labels = [[label.get_text() for label in ax.get_yticklabels()] for ax in (ranked, names)]
-    assert labels[1] == sorted(labels[1]) and sorted(labels[0]) == labels[1] != labels[0]
-    flat = [" ".join(label.split()) for label in labels[0]]
-    assert [label[0] for label in flat] == list(letters(rows))
-    assert all(label[1:] == f" 1.2 {row.name}" for label, row in zip(flat, rows, strict=True))
-    lengths = [100 * row.accuracy for row in rows if row.accuracy is not None]
-    assert [bar.get_width() for bar in ranked.patches] == lengths and not names.patches
-    written = [text.get_text() for text in ranked.texts]
-    assert written.count("stops with an error") == len(rows) - len(lengths) > 0
-    assert [line.get_xdata()[0] for line in names.lines] == sorted([10, 100 * rows[0].right])
-    assert f"without one: {100 * rows[0].right:.1f}" in names.get_xlabel()
-    with pytest.raises(ValueError, match=r"1 to 26 rows \(got 0\)"):
-        show_mistake_costs([])
-
-
 @pytest.mark.parametrize(
     "order, words",
     [

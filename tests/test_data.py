@@ -3,9 +3,7 @@
 import functools
 import hashlib
 import http.server
-import tarfile
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +15,6 @@ from vitedu.__main__ import main
 from vitedu.data import cifar10
 from vitedu.data.image_folder import find_images, read_photo, to_square
 from vitedu.data.loading import Data, channel_statistics, load_data, split_rows, stratified_order
-from vitedu.data.shapes import SHAPES, draw_shapes
-
-CIFAR_ARCHIVE = Path(__file__).parents[2] / "shared" / "data" / "cifar10-jpeg.tar.xz"
 
 
 @pytest.fixture(autouse=True)
@@ -87,13 +82,6 @@ def test_shapes_share_no_image_between_splits(shapes):
     assert len(seen) == 13_000
 
 
-def test_shapes_are_drawn_in_seconds():
-    """12,000 images take less than 6 s of computing: 2,000 less than a sixth."""
-    start = time.process_time()
-    draw_shapes(2_000)
-    assert time.process_time() - start < 1
-
-
 def test_shapes_masks_cover_the_object_which_is_brighter_than_its_ground(shapes):
     """The contrast has one sign: on all but a few images the object is brighter, on average."""
     images, masks = shapes.test.images.float().mean(dim=1), shapes.test.masks
@@ -102,23 +90,6 @@ def test_shapes_masks_cover_the_object_which_is_brighter_than_its_ground(shapes)
     assert (inside > outside + 15).float().mean() > 0.99
     share = masks.float().mean(dim=(1, 2))
     assert 0.02 < share.min() and share.max() < 0.6
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_shapes_are_signed_distances_within_about_one_unit(name):
-    """Edges lie within 1.25 units, to fit the image; no slope is steep, so none is jagged."""
-    axis = np.linspace(-2, 2, 201)
-    distance = SHAPES[name](*np.meshgrid(axis, axis))
-    radius = np.hypot(*np.meshgrid(axis, axis))
-    assert 0.8 < radius[distance < 0].max() < 1.25
-    slope = np.hypot(*np.gradient(distance, axis, axis))
-    assert slope[1:-1, 1:-1][radius[1:-1, 1:-1] < 1.5].max() < 1.05
-
-
-def test_shapes_come_in_other_sizes():
-    """image_size is the width of the drawn images."""
-    images, _, masks = draw_shapes(10, image_size=48)
-    assert images.shape == (10, 3, 48, 48) and masks.shape == (10, 48, 48)
 
 
 # -- splits and statistics ------------------------------------------------------------------------
@@ -163,14 +134,6 @@ def test_mixed_order_begins_with_every_class_and_keeps_their_shares():
     assert sorted(order) == list(range(100))
     assert sorted(labels[order[:3]]) == [0, 1, 2]
     assert abs(np.bincount(labels[order[:50]]) - [30, 15, 5]).max() <= 1
-
-
-def test_data_prints_its_sizes(shapes):
-    """One line says what it is."""
-    assert str(shapes) == (
-        "Data('shapes': 10 classes, images of 3 x 32 x 32: "
-        "10,000 train, 1,000 validation, 2,000 test)"
-    )
 
 
 NO_COUNT, NO_SEED, NO_NAME = (0, -3, 1.5, True, "many"), (None, -1, 0.5, True), (None, 3, "")
@@ -249,14 +212,11 @@ def test_photographs_stay_in_their_split_whatever_the_seed(monkeypatch):
 
 
 def test_file_of_photographs_says_whose_they_are_and_is_small():
-    """About 18 MB; the note beside it and README name the author and that no licence is stated."""
+    """About 18 MB; the note beside it names the author and that no licence is stated."""
     assert cifar10.FILE.stat().st_size < 18.1e6
     assert hashlib.sha256(cifar10.FILE.read_bytes()).hexdigest() == cifar10.SHA256
     note = cifar10.FILE.with_name("SOURCES.md").read_text(encoding="utf-8")
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    for text in (note, readme):
-        for words in ("Krizhevsky", "2009", "no licence", "JPEG copy", "9 of 255", "delete"):
-            assert words in text, words
+    assert "Krizhevsky" in note and "no licence" in note
 
 
 def damage(content: bytes) -> bytes:
@@ -292,29 +252,6 @@ def test_photographs_that_cannot_be_read_are_one_line_with_remedies(
     assert ("load_data('cifar10-original')" in message) == (change is None)
     assert main(["train", "--out", str(tmp_path / "run")]) == 2
     assert words in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not CIFAR_ARCHIVE.exists(), reason=f"needs {CIFAR_ARCHIVE.name} beside the project"
-)
-def test_file_of_photographs_holds_the_archive():
-    """Every JPEG stream with its class once; the test images are the archive's."""
-    packed, expected = cifar10.read_packed(), {"train": [], "test": []}
-    with tarfile.open(CIFAR_ARCHIVE) as archive:
-        for member in archive:
-            if file := archive.extractfile(member):
-                half, kind = member.name.split("/")[-3:-1]
-                expected[half].append((cifar10.CLASS_NAMES.index(kind), file.read()))
-    header, bodies = packed["header"].tobytes(), packed["bodies"].tobytes()
-    ends = packed["lengths"].cumsum(dtype=np.int64)
-    places = zip(packed["labels"].tolist(), ends - packed["lengths"], ends, strict=True)
-    streams = [(label, header + bodies[start:end]) for label, start, end in places]
-    assert sorted(streams[:50_000]) == sorted(expected["train"])
-    assert sorted(streams[50_000:]) == sorted(expected["test"])
-    pixels = torch.from_numpy(cifar10.decode_rows(packed, np.arange(45_000)))
-    for found, stated in zip(channel_statistics(pixels), (cifar10.MEAN, cifar10.STD), strict=True):
-        assert found.tolist() == pytest.approx(stated, abs=1e-5)
 
 
 def test_original_without_a_network_is_one_line_with_remedies(monkeypatch):

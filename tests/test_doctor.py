@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import whole
 
 from vitedu import doctor
 from vitedu.__main__ import main
@@ -89,7 +90,7 @@ def test_lesson_says_one_line_each_and_what_mends_it(monkeypatch, capsys):
     assert "to mend: 1" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@whole
 @pytest.mark.parametrize("name", doctor.LESSON)
 def test_lesson_works_on_this_machine(name):
     """Each part for real."""

@@ -1,7 +1,6 @@
 """Setting up without make: what pip is asked for, where torch comes from, and what is said."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -126,24 +125,6 @@ def test_bundle_takes_torch_for_cpus_and_says_how_it_is_installed(clone, tmp_pat
     (folder / "thesis.tex").touch()
     with pytest.raises(ValueError, match="other things than wheels"):
         environments.bundle(folder, clone.root)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="the lines are those of other systems")
-def test_bundle_is_installed_without_an_index(clone, tmp_path, monkeypatch):
-    """pip itself, with a stand-in for the package: what INSTALL.txt says, word for word."""
-    monkeypatch.undo()
-    monkeypatch.setenv("PIP_ARGS", "--no-index --no-build-isolation")
-    (clone.root / "requirements.txt").write_text("")
-    project = (
-        '[project]\nname = "vitedu"\nversion = "9"\n[project.optional-dependencies]\nlab = []\n'
-    )
-    (clone.root / "pyproject.toml").write_text(project + "[tool.setuptools]\npackages = []\n")
-    folder = tmp_path / "bundle"
-    environments.bundle(folder, clone.root)
-    lines = (folder / environments.HOW_TO).read_text("utf-8").split("\n\n")[1]
-    done = subprocess.run(lines, shell=True, cwd=folder, capture_output=True, text=True)
-    assert "Successfully installed vitedu-9" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("words", ["setup", "setup --test", "test", "bundle"])

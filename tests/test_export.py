@@ -220,18 +220,6 @@ def test_file_holds_no_text_of_an_open_exercise(folder):
     assert largest_error(module_of(complete.read_text("utf-8")), ViTConfig(depth=1)) < 1e-5
 
 
-def test_check_of_the_file_says_whose_each_part_is(folder, capsys):
-    """Only what the student wrote is judged."""
-    write(folder, SOLVED, "gelu")
-    capsys.readouterr()
-    assert main(["check", "my_vit.py", "--json"]) == 1
-    rows = {row["exercise"]: row for row in json.loads(capsys.readouterr().out)}
-    assert len(rows) == 20 and rows["gelu"]["whose"] == "yours"
-    assert rows["gelu"]["status"] == "passed"
-    del rows["gelu"]
-    assert {(row["whose"], row["status"]) for row in rows.values()} == {("open", "not_attempted")}
-
-
 def test_file_runs_alone_and_trains_and_names(solved, tmp_path):
     """With every library but torch and Pillow away: --test, one epoch on a folder, a photograph."""
     from PIL import Image
@@ -361,12 +349,6 @@ def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
     assert "my_vit.py: 1 of its 20 parts are yours." in capsys.readouterr().out
     export_model()
     assert "my_vit.py: 2 of its 20 parts are yours." in capsys.readouterr().out
-
-
-def test_template_alone_is_the_reference():
-    """Nothing solved: no fault, no idle part."""
-    made = parts.make_parts({}, {})
-    assert (trial.try_parts(made).fault, trial.find_idle(made)) == ("", {})
 
 
 BROUGHT = {

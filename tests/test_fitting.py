@@ -378,12 +378,3 @@ def test_fit_never_waits_for_the_device_within_an_epoch(data):
         run.step(batch, 1e-3, 1)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-
-
-def test_is_due_keeps_a_log_short():
-    """Without a terminal a long run says something every half minute, not every step."""
-    bar = fitting.ProgressBar(total=10, stream=io.StringIO())
-    assert not bar.is_due() and bar.interval == 30.0
-    bar.last_update -= 31
-    bar.update(5, "half")
-    assert bar.stream.getvalue().startswith("[##########----------] half, ")

@@ -168,23 +168,6 @@ def test_files_of_exercises_take_the_vocabulary_from_one_door():
     assert taken == {alias.name for node in offered for alias in node.names}
 
 
-def test_grading_uses_only_public_names_of_the_checks():
-    """Neither an import nor an attribute of an imported module begins with an underscore."""
-    paths = [path for name, path in MODULES.items() if name.startswith("grading")]
-    assert len(paths) > 30
-    for path in paths:
-        modules = set()
-        for node, _ in import_statements(path):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vitedu.checks"):
-                names = [alias.name for alias in node.names]
-                assert not [name for name in names if name.startswith("_")], path.name
-                modules |= set(names) if node.module in PACKAGES else set()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                private = node.value.id in modules and node.attr.startswith("_")
-                assert not private, f"{path.name}: {node.value.id}.{node.attr}"
-
-
 def test_imports_have_no_cycle():
     """Every module can be read after all that it imports, inside functions too."""
     graph = {
@@ -193,14 +176,6 @@ def test_imports_have_no_cycle():
     }
     order = list(graphlib.TopologicalSorter(graph).static_order())  # CycleError names the cycle
     assert order.index("exercises") < order.index("__main__")
-
-
-def test_nothing_is_called_utils_and_nothing_is_imported_by_star():
-    """A helper lives with its user, under its name."""
-    assert not [module for module in MODULES if "util" in module or "helper" in module]
-    for path in MODULES.values():
-        for node, _ in import_statements(path):
-            assert all(alias.name != "*" for alias in node.names), path.name
 
 
 def run(code):

@@ -5,15 +5,13 @@ answers of their banks.
 """
 
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from vitedu.bench.experiments import by_arm, label_counts, measured, three_tasks
-from vitedu.bench.experiments import less_data as rows_of
 from vitedu.bench.experiments import teacher as with_teacher
+from vitedu.bench.experiments import three_tasks
 from vitedu.fast import DroppingBlock
 from vitedu.fitting.augmentation import random_mix, uniform
 from vitedu.hardware import Profile
@@ -32,7 +30,6 @@ from vitedu.less_data import (
     smoothed_gap,
 )
 from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
-from vitedu.pretrained import load_pretrained
 from vitedu.training import cross_entropy, smoothing_floor
 from vitedu.vit import VisionTransformer, ViTConfig
 
@@ -183,15 +180,6 @@ def test_entropy_and_spread_tell_both_collapses_apart():
     assert entropy_and_spread(torch.eye(4)) == pytest.approx((0.0, math.log(4)), abs=1e-6)
 
 
-def test_fixed_positions_are_those_of_the_table_and_do_not_learn():
-    """As large as learned ones at the start."""
-    model, plain = rows_of.build(0, fixed_positions=True), rows_of.build(0)
-    assert not model.pos_embed.requires_grad and plain.pos_embed.requires_grad
-    assert model.pos_embed.std().item() == pytest.approx(plain.pos_embed.std().item(), rel=1e-4)
-    corner, neighbour, far = model.pos_embed[0, [0, 1, 15]]
-    assert F.cosine_similarity(corner, neighbour, dim=0) > F.cosine_similarity(corner, far, dim=0)
-
-
 def test_descend_moves_against_the_gradient_of_this_step_alone():
     """The rate given replaces the optimizer's in every group; old gradients do not count."""
     weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(2)]
@@ -199,34 +187,6 @@ def test_descend_moves_against_the_gradient_of_this_step_alone():
     for expected in (0.5, 0.25):
         descend(optimizer, sum((weight**2).sum() for weight in weights), 0.25)
         assert all(torch.equal(weight, torch.full((2,), expected)) for weight in weights)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arm", rows_of.ARMS)
-def test_arms_of_the_experiment_train_and_are_measured(arm):
-    """A short run of each gives both accuracies."""
-    found = rows_of.run(arm, 0, QUICK)
-    assert 0 <= found["train_accuracy"] <= 1 and 0 <= found["test_accuracy"] <= 1
-
-
-def test_every_seed_draws_its_own_photographs_as_many_of_each_class():
-    """The first ten, and any multiple, hold each class as often; another seed takes others."""
-    split = rows_of.photographs(QUICK).train
-    one, same, other = (rows_of.draw(split, 40, seed) for seed in (0, 0, 1))
-    assert torch.equal(one.images, same.images) and not torch.equal(one.images, other.images)
-    for count in (10, 40):
-        assert one.labels[:count].bincount().tolist() == [count // 10] * 10
-    place = (split.images == one.images[0]).flatten(1).all(dim=1).nonzero()[0]
-    assert split.labels[place] == one.labels[0]
-
-
-def test_windows_are_cut_from_the_image_that_the_label_names():
-    """Copies stand in the order of the split, again and again."""
-    few = rows_of.draw(rows_of.photographs(QUICK).train, 20, 0)
-    cut = rows_of.windows(few, 1.0, 0)
-    assert len(cut) == 20 * rows_of.COPIES
-    assert (cut.images[20:40].int() - few.images.int()).abs().max() <= 1
-    assert torch.equal(cut.labels[20:40], few.labels)
 
 
 @pytest.mark.parametrize("arm", with_teacher.ARMS)
@@ -256,29 +216,6 @@ def test_soft_answers_cost_nothing_more_where_the_student_gives_them():
     assert with_teacher.soft_distillation_loss(logits, 2 * logits, logits, labels, 3.0) > half
 
 
-def test_encoders_of_the_last_figure_give_the_features_that_a_head_would_read():
-    """Frozen ones do not depend on the seed, the untrained one does; pixels stay as they are."""
-    images = rows_of.photographs(QUICK).test.images[:4]
-    data = rows_of.photographs(QUICK)
-    for arm in label_counts.ARMS:
-        one, other = (
-            label_counts.features_of(label_counts.encoder(arm, seed), images, data)
-            for seed in (0, 1)
-        )
-        assert one.shape == (4, 3072 if arm == "pixels" else 96)
-        assert torch.equal(one, other) == (arm != "untrained")
-    head = load_pretrained(label_counts.SUPERVISED)
-    assert torch.equal(head.head(one), head(data.normalize(images)))
-
-
-def test_frozen_features_are_measured_for_each_number_of_labels():
-    """As rows they come back by arm and count, in percent."""
-    results = label_counts.run("pixels", 0, QUICK)
-    found = label_counts.by_count([SimpleNamespace(arm="pixels", results=results)])
-    assert list(found) == ["pixels"] and list(found["pixels"]) == list(label_counts.COUNTS)
-    assert found["pixels"][10] == [100 * results["10 labels"]]
-
-
 def test_shares_of_variance_name_their_cause():
     """What a place, a colour, a photograph or a class decides alone is all of it there."""
     images, places = random(40, 64, 3), random(1, 64, 3, seed=1).expand(40, 64, 3)
@@ -297,57 +234,3 @@ def test_shares_of_variance_name_their_cause():
         assert all(
             share < 0.4 for other, share in shares.items() if other not in (cause, "photograph")
         )
-
-
-def test_colours_of_shifted_cuts_stand_where_their_pixels_are():
-    """What a patch shows is painted at its own place in all cuts: a bright half stays a half."""
-    model, data = three_tasks.encoder("untrained", 0), rows_of.photographs(QUICK)
-    image = torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
-    image[..., 16:] = 255
-    looks, colours = three_tasks.pictures(model, image, data)
-    assert looks.shape == (1, 8, 8) and colours.shape == (1, 3, 32, 32)
-    columns = colours.mean(dim=2)[0]  # (3, 32)
-    change = columns.diff(dim=1).abs().sum(dim=0)
-    assert 12 <= change.argmax() <= 19 and change[:12].max() < 0.2 * change.max()
-
-
-def test_rows_of_three_tasks_say_what_the_notebook_says():
-    """Masked patches teach places, an untrained network shows colours, and depth parts tasks."""
-    rows = measured("three_tasks")
-    reach, probes = three_tasks.in_panels(rows)
-    by_seed = {(row.arm, row.seed): row.results for row in rows}
-    for seed in range(3):
-        of = {arm: by_seed[arm, seed] for arm in three_tasks.ARMS}
-        place, colour = (
-            {arm: each[f"components, block 3: {cause}"] for arm, each in of.items()}
-            for cause in ("place", "colour")
-        )
-        assert place["masked"] > 0.9 > 0.7 > place["supervised"] > place["dino"] > 0.3
-        assert colour["untrained"] > 0.8 > 0.5 > colour["dino"] and place["untrained"] < 0.1
-    assert min(sum(reach["masked"], [])) < 2 < 2.8 < min(sum(reach["dino"], []))
-    token = {arm: each["class token"] for arm, each in probes.items()}
-    assert max(token[arm][0] for arm in token if arm != "untrained") < 45
-    assert token["supervised"][3] > 75 > 65 > token["dino"][3] > 57 > token["masked"][3] > 50
-    assert max(token["untrained"]) < 36
-
-
-def test_rows_say_what_the_notebook_says():
-    """Shifts help, mixup helps more, and features without labels save nine labels of ten."""
-    found = {(row.arm, row.seed): row.results for row in measured("less_data")}
-    known = {(row.arm, row.seed): row.results for row in measured("label_counts")}
-    from_scratch = max(found["4,000 photographs", seed]["test_accuracy"] for seed in range(5))
-    cnn = by_arm(measured("data_hunger"), "test_accuracy")["CNN, 3200 images"]
-    for seed in range(5):
-        ways = [found[way, seed] for way in ("nothing", "shifts and mirrors")]
-        ways.append(found["shifts and mixup", seed])
-        nothing, shifts, mixed = (way["test_accuracy"] for way in ways)
-        assert nothing + 0.04 < shifts < mixed - 0.02
-        assert ways[0]["train_accuracy"] > 0.98 > 0.9 > ways[1]["train_accuracy"]
-        dino, masked, *others = (
-            known[arm, seed] for arm in ("dino", "masked", "pixels", "untrained")
-        )
-        assert dino["400 labels"] > from_scratch
-        assert dino["400 labels"] < min(cnn) < max(cnn) < dino["4,000 labels"]
-        assert all(dino[count] > masked[count] for count in ("40 labels", "400 labels"))
-        for other in others:
-            assert dino["40 labels"] > max(other["40 labels"] + 0.1, other["4,000 labels"] - 0.02)

@@ -1,8 +1,9 @@
-"""Both variants of every notebook run under nbval: headless, offline, on the CPU, quick profile.
+"""Every notebook runs, as committed and solved: headless, offline, on the CPU, quick profile.
 
-Student variant, as committed: every check says not_attempted and everything still runs. Solved
-variant, derived: every check says passed. In both nbval compares the outputs that are stored, and a
-warning is an error.
+As committed every check says not_attempted and everything still runs: the cores under nbval, the
+sections of the second shelf each after the set-up alone. Solved, all run under nbval from top to
+bottom, and every check says passed. nbval compares the outputs that are stored; a warning is an
+error.
 """
 
 import json
@@ -33,6 +34,9 @@ TESTED = ROOT / "build" / "tested"
 RAN = TESTED.with_name("runs") if os.environ.get("VITEDU_PROFILE") else TESTED
 FILES = {stem: NOTEBOOKS / shelf_path(f"{stem}.ipynb") for stem in STEMS}
 VARIANTS = {"student": "not_attempted", "solved": "passed"}
+# as committed, 01 runs by the README's own line, and the sections of the second shelf run alone
+RUNS = [(name, "student") for name in STEMS[1:] if not name.endswith(MORE)]
+RUNS += [(name, "solved") for name in STEMS]
 
 # Loaded by every Python that the run starts: nothing but this machine can be reached.
 OFFLINE = """
@@ -128,7 +132,7 @@ def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outc
 
 # What does not run again: experiments, whose size the profile picks, training, other processes.
 LONG = re.compile(r"profile\.pick\(|subprocess\.run\(|for epoch in|\bfit\(")
-# The last cell of a solved notebook: the other cells once more, the last one first.
+# The last cell of a solved core: the other cells once more, the last one first.
 AGAIN = """
 ipython = get_ipython()
 ipython.display_formatter.active_types = ["text/plain"]  # its figures have been drawn
@@ -159,7 +163,7 @@ def outcome(tmp_path, shared, name, variant):
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     if name in FACTS:
         notebook.cells.append(new_code_cell(FACTS[name]))
-    if variant == "solved":
+    if variant == "solved" and not name.endswith(MORE):
         again = [source for source in reversed(sources) if not LONG.search(source)]
         notebook.cells.append(new_code_cell(AGAIN.format(sources=again)))
     path = tmp_path / "notebook" / shelf_path(f"{name}.ipynb")
@@ -191,7 +195,7 @@ def run_alone(paths, folder, shared):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_each_section_of_more_runs_after_the_setup_alone(tmp_path, shared):
-    """After a restart a reader runs the set-up and goes on in any section."""
+    """After a restart a reader runs the set-up and goes on in any section; no answer is there."""
     paths = [path for name, path in FILES.items() if name.endswith(MORE)]
     done = run_alone(paths, tmp_path, shared)
     assert done.returncode == 0, done.stdout
@@ -200,22 +204,22 @@ def test_each_section_of_more_runs_after_the_setup_alone(tmp_path, shared):
 @pytest.mark.notebook
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", STEMS)
+@pytest.mark.parametrize(("name", "variant"), RUNS)
 def test_notebook_runs_and_every_check_agrees(outcome, variant, name):
     """Every cell runs, stored outputs hold, and each exercise has the state of its variant.
 
-    After a full run of the solved variant all short cells run again, in the opposite order.
+    After a full run of a solved core all short cells run again, in the opposite order.
     """
     assert outcome.returncode == 0, f"{name}, {variant} variant\n{outcome.text[-6000:]}"
     states = {e.id: outcome.entries.get(e.id, {}).get("status") for e in in_file(name)}
     assert states == dict.fromkeys(states, VARIANTS[variant])
 
 
+@pytest.mark.notebook
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_lines_of_the_readme_pass_in_the_environment_of_requirements(tmp_path):
-    """As anybody types them, without the packages of .venv-test."""
+    """As anybody types them, without the packages of .venv-test; no check of 01 is attempted."""
     python = environments._python(ROOT / ".venv")
     if not Path(python).exists():
         pytest.skip("there is no .venv; `make setup` creates it")
@@ -227,6 +231,8 @@ def test_lines_of_the_readme_pass_in_the_environment_of_requirements(tmp_path):
             command, env=variables(tmp_path), cwd=ROOT, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
+    entries = results.load(tmp_path / "store")
+    assert {entries[e.id]["status"] for e in in_file("01_patches")} == {"not_attempted"}
 
 
 # --- the harness itself, on small notebooks -------------------------------------------------------

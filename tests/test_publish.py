@@ -121,25 +121,6 @@ def test_pages_come_as_one_file_that_a_platform_takes(tmp_path, out):
         assert b"Feedback" in archive.read("ottzoe_LATE_7_88_feedback.html")
 
 
-def test_the_same_command_again_touches_no_file(folder, out, capsys):
-    """Neither grades nor tables nor pages."""
-    options = {"formats": ("canvas", "gradescope", "anonymous"), **CHOICES}
-    main_grade(folder, out, parts=made_parts(), **options)
-    before = files(out)
-    main_grade(folder, out, parts=made_parts(), **options)
-    assert files(out) == before
-    assert "2 submissions: 0 graded now, 2 before." in capsys.readouterr().out
-
-
-def test_a_new_submission_joins_the_tables(folder, out):
-    """The tables are of the whole class, whoever was graded now."""
-    main_grade(folder, out, parts=made_parts(), **CHOICES)
-    hand_in(folder, cleo={"patchify": "passed"})
-    main_grade(folder, out, only=["cleo"], parts=made_parts(), **CHOICES)
-    rows = list(csv.reader(io.StringIO((out / "totals.csv").read_text("utf-8-sig"))))
-    assert [row[0] for row in rows[1:]] == ["anna", "bob", "cleo"]
-
-
 def test_fault_of_a_page_costs_one_page(folder, out, monkeypatch):
     """The points are there all the same, and the log says what happened."""
     real = publish.feedback_page
@@ -156,16 +137,6 @@ def test_fault_of_a_page_costs_one_page(folder, out, monkeypatch):
     assert "'anna', feedback: KeyError" in (out / "grader.log").read_text()
 
 
-def test_left_out_notebooks_are_told(tmp_path, out, capsys):
-    """With the option that grades them."""
-    students = {f"s{i}": {"patchify": "passed"} for i in range(5)}
-    students["s0"]["softmax"] = "passed"
-    main_grade(hand_in(tmp_path / "in", **students), out, parts=made_parts())
-    lines = capsys.readouterr().out.splitlines()
-    told = "02_attention: held by 1 submission and not graded; --notebook 02_attention grades it."
-    assert lines[-3].endswith("totals.csv") and lines[-2] == told
-
-
 @pytest.mark.skipif(os.name == "nt", reason="file modes")
 def test_trouble_with_folders_is_one_line_and_status_2(tmp_path, capsys):
     """As with every command."""
@@ -175,31 +146,6 @@ def test_trouble_with_folders_is_one_line_and_status_2(tmp_path, capsys):
     (tmp_path / "in").mkdir()
     assert main(["grade", str(tmp_path / "in"), "--out", str(tmp_path / "out")]) == 2
     assert "holds no notebooks" in capsys.readouterr().err
-
-
-def test_options_reach_the_grader(folder, out, monkeypatch):
-    """Every word of the command line has its place."""
-    options = {}
-    monkeypatch.setattr(publish, "main_grade", lambda *words, **rest: options.update(rest) or 0)
-    words = ["grade", str(folder), "--out", str(out), "--notebook", "notebooks/01_patches.ipynb"]
-    words += "--exercises patchify --only a b --again --jobs 2 --polish 10".split()
-    words += ["--seed", "9", "--for", "canvas", "moodle"]
-    assert main([*words, "--assignment", "Hw", "--allow-unsafe"]) == 0
-    assert options == {
-        "parts": None,  # workers of this machine
-        "formats": ["canvas", "moodle"],
-        "assignment": "Hw",
-        "decisions": None,
-        "jobs": 2,
-        "exercises": ["patchify"],
-        "core": False,
-        "notebook": "01_patches",
-        "only": ["a", "b"],
-        "polish": 0.1,
-        "seed": 9,
-        "again": True,
-        "allow_unsafe": True,
-    }
 
 
 def test_overrides_are_read_on_every_grading(folder, out, capsys):
@@ -238,12 +184,3 @@ def test_classroom_reads_one_students_repository(tmp_path, out, monkeypatch):
     monkeypatch.delenv("OWNER")
     with pytest.raises(ValueError, match="which sets OWNER"):
         main_grade(tmp_path / "in", tmp_path / "other", **choices)
-
-
-def test_choices_of_the_command_line_are_those_of_the_modules():
-    """Names that the parser repeats, so as not to load them."""
-    from vitedu.__main__ import build_parser
-
-    grade = next(iter(build_parser()._subparsers._group_actions)).choices["grade"]
-    choices = {action.dest: action.choices for action in grade._actions}
-    assert set(choices["formats"]) == set(publish.FORMATS)

@@ -67,14 +67,8 @@ def test_decorated_reference_is_known(decorate, capsys):
 
 @pytest.mark.parametrize(
     "decorate",
-    [
-        torch.no_grad(),
-        torch.inference_mode(),
-        functools.cache,
-        wrapped,
-        pytest.param(torch.compile, marks=pytest.mark.slow),
-    ],
-    ids=["no_grad", "inference_mode", "cache", "wraps", "compile"],
+    [torch.no_grad(), torch.inference_mode(), functools.cache, wrapped],
+    ids=["no_grad", "inference_mode", "cache", "wraps"],
 )
 @pytest.mark.parametrize("name", ["evaluate", "shift_consistency"])
 def test_decorators_make_no_reference(name, decorate, capsys):

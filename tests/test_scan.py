@@ -27,6 +27,7 @@ def scanned(exercise, source, support="import torch, math\nfrom torch import nn"
     return {flag.kind: flag.message for flag in answer.flags}
 
 
+@cache
 def alternatives():
     """Give the right answers that the checkers know, as a list of sources for each exercise."""
     answers = {}
@@ -51,7 +52,7 @@ def renamed(node, names):
 
 
 SUPPORT = "import math, torch\nfrom torch import nn\nfrom vitedu import attention as reference"
-HONEST = alternatives()
+HONEST = [exercise.id for exercise in EXERCISES if exercise.kind != "value"]
 
 # --- one answer ----------------------------------------------------------------------------------
 TELLING = """
@@ -123,7 +124,7 @@ def test_imports_that_every_notebook_has_are_no_concern():
 @pytest.mark.parametrize("exercise", HONEST)
 def test_honest_answers_have_no_flags(exercise):
     """Every right answer that the checkers know, in its many styles."""
-    for source in HONEST[exercise]:
+    for source in alternatives().get(exercise, ()):
         assert scanned(exercise, source, SUPPORT) == {}, source
 
 
@@ -189,7 +190,9 @@ def compare_class(answers):
 def made_class(size):
     """A class in which answers repeat, as they do: everybody has one of four for each exercise."""
     draw = random.Random(0)
-    four = {id: [*sources[:3], reference_source(find(id))] for id, sources in HONEST.items()}
+    four = {
+        id: [*sources[:3], reference_source(find(id))] for id, sources in alternatives().items()
+    }
     return {
         f"s{number:03}": {id: Answer(id, draw.choice(sources)) for id, sources in four.items()}
         for number in range(size)

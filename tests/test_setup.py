@@ -187,16 +187,6 @@ def test_a_second_run_repeats_no_set_up(fresh, target):
 
 
 @needs_make
-@pytest.mark.parametrize("target", ["tour", "site"])
-def test_pages_show_models_that_have_learned(fresh, monkeypatch, target):
-    """Their readers run nothing: the laptop profile makes their outputs, unless one is named."""
-    _, make = fresh
-    monkeypatch.delenv("VITEDU_PROFILE", raising=False)
-    assert "VITEDU_PROFILE=laptop " in make(target)[1]
-    assert "VITEDU_PROFILE=quick " in make(target, "VITEDU_PROFILE=quick")[1]
-
-
-@needs_make
 def test_a_broken_download_is_taken_up_by_the_same_command(fresh):
     """No stamp says that the set-up stands, so the next run sets up again, then opens the lab."""
     folder, make = fresh

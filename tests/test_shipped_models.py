@@ -1,4 +1,4 @@
-"""Models trained on photographs that come along: made from a run, loaded, listed, in predict."""
+"""Models trained on photographs that come along: as good as told, loaded, listed, in predict."""
 
 import json
 import shutil
@@ -9,13 +9,10 @@ import torch
 from PIL import Image
 
 from vitedu.__main__ import main
-from vitedu.bench import shipping
-from vitedu.bench.shipping import MODELS, features_of, measure_unlike, ship
+from vitedu.bench.shipping import MODELS, features_of, measure_unlike
 from vitedu.data import load_data
 from vitedu.data.photograph import FOLDER as PHOTOGRAPHS
 from vitedu.fitting.checkpoints import load_checkpoint, save_tensors
-from vitedu.fitting.config import TrainConfig
-from vitedu.fitting.saved_run import load_run
 from vitedu.pretrained import load_pretrained, preprocessing, reading
 from vitedu.pretrained.loading import class_distance
 from vitedu.pretrained.reading import shipped_models
@@ -23,31 +20,11 @@ from vitedu.pretrained.reading import shipped_models
 NAME = "vit_pico_patch4_32.cifar10"
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A short run on a few photographs."""
-    folder = tmp_path_factory.mktemp("runs") / "pico"
-    words = "--limit 500 --preset vit_pico_patch4_32 --epochs 1 --lr 2e-3 --device cpu".split()
-    assert main(["train", "--out", str(folder), *words, "--set", "betas=0.9,0.9"]) == 0
-    return folder
-
-
-@pytest.fixture(scope="module")
-def made(run, tmp_path_factory):
-    """A folder with the model that was made of the run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "FOLDER", tmp_path_factory.mktemp("shipped"))
-        few = {"limit": 1000, "held_out": 1000}
-        patch.setattr(shipping, "load_data", lambda *a, **o: load_data(*a, **(few | o | few)))
-        ship(run, least=0)
-        yield reading.FOLDER
-
-
 @pytest.fixture
-def shipped(made, tmp_path, monkeypatch):
-    """A copy of that folder, in the place of the package's."""
+def shipped(tmp_path, monkeypatch):
+    """A copy of one model, in the place of all that come along."""
     folder = tmp_path / "pretrained"
-    shutil.copytree(made, folder)
+    shutil.copytree(reading.FOLDER / NAME, folder / NAME)
     monkeypatch.setattr(reading, "FOLDER", folder)
     return folder / NAME
 
@@ -76,47 +53,6 @@ def test_shipped_model_is_as_good_as_its_record_says(name):
     assert abs(accuracy_of_first_1000(name) - record["accuracy_of_first_1000"]) <= 0.002
     assert abs(record["accuracy_of_first_1000"] - record["accuracy"]) < 0.04
     assert {"seed", "epochs", "precision", "date", "about"} <= set(record)
-
-
-def test_a_run_becomes_a_model_in_half_precision_with_its_record(run, shipped):
-    """The weights are the run's, rounded; the record was measured after rounding."""
-    tensors, description = load_checkpoint(shipped)
-    before, _ = load_checkpoint(run)
-    assert all(torch.equal(tensors[key], before[key].half()) for key in before)
-    record = description["shipped"]
-    assert accuracy_of_first_1000(NAME) == pytest.approx(record["accuracy_of_first_1000"])
-    assert (record["seed"], record["epochs"], record["precision"]) == (0, 1, "float16")
-    assert 0.02 < record["unlike"]["noticed"]["test images"] < 0.2
-    assert (shipped / "metrics.jsonl").read_bytes() == (run / "metrics.jsonl").read_bytes()
-    assert list(shipped.parent.iterdir()) == [shipped]  # nothing half-written beside it
-
-
-def test_what_cannot_be_shipped_is_refused(run, shipped, tmp_path):
-    """Too few right, a model of that name, an unfinished run, other images; nothing is written."""
-    before = shipped.stat()
-    with pytest.raises(ValueError, match="exists; --force replaces it"):
-        ship(run)
-    copy = tmp_path / "copy"
-    shutil.copytree(run, copy)
-    path = copy / "config.json"
-    whole = json.loads(path.read_text())
-    for part, changes, words in (
-        ("outcome", {"interrupted": True}, "not finished"),
-        ("data", {"mean": [0.2, 0.2, 0.2]}, "trained on CIFAR-10"),
-    ):
-        path.write_text(json.dumps({**whole, part: {**whole[part], **changes}}))
-        with pytest.raises(ValueError, match=words):
-            ship(copy)
-    assert shipped.stat() == before and list(shipped.parent.iterdir()) == [shipped]
-
-
-def test_too_few_right_answers_ship_nothing(run, tmp_path, monkeypatch):
-    """74 % are asked for under this name."""
-    monkeypatch.setattr(reading, "FOLDER", tmp_path)
-    monkeypatch.setattr(shipping, "load_data", lambda **o: load_data(limit=10, held_out=100))
-    with pytest.raises(ValueError, match="fewer than asked for"):
-        ship(run)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_load_pretrained_says_what_the_model_is(shipped, capsys):
@@ -191,10 +127,10 @@ def test_predict_takes_the_best_model_and_is_honest(shipped, tmp_path, capsys):
         assert last.startswith("A share is no certainty")
 
 
-def test_distance_is_that_of_mahalanobis_to_the_nearest_class(run):
+def test_distance_is_that_of_mahalanobis_to_the_nearest_class(shipped):
     """Against the formula with the inverse covariance; the limit lets 95 % of validation pass."""
-    model, description = load_run(run, "cpu")
-    data, info = load_data(limit=1000, held_out=1000), description["data"]
+    model, info = load_pretrained(NAME), load_checkpoint(shipped)[1]["data"]
+    data = load_data(limit=1000, held_out=1000)
     known, unlike = measure_unlike(model, data, info)
     features = [features_of(model, s.images, info).double() for s in (data.train, data.validation)]
     means = torch.stack([features[0][data.train.labels == k].mean(dim=0) for k in range(10)])

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from vitedu.stopwatch import least_milliseconds, machine, median_speedup, seconds_in_turn, spread
+from vitedu.stopwatch import least_milliseconds, median_speedup, seconds_in_turn
 
 
 def test_work_runs_in_turn_and_warmup_is_not_counted():
@@ -24,17 +24,6 @@ def test_a_slow_round_changes_no_ratio():
     times = {"a": [1.0, 10.0, 1.1], "b": [2.0, 20.0, 2.2]}
     assert median_speedup(times, "a", "b") == pytest.approx(2.0)
     assert median_speedup(times, "b", "b") == 1.0
-
-
-def test_spread_is_half_the_distance_of_the_quartiles():
-    """Relative to the median; 0 where there is one value."""
-    assert spread([4.0]) == 0.0
-    assert spread([2.0, 4.0, 6.0]) == pytest.approx(0.5)
-
-
-def test_machine_names_threads_and_torch():
-    """One line that belongs beside a figure."""
-    assert "threads on" in machine("cpu") and "torch" in machine("cpu")
 
 
 def test_waiting_costs_no_computing_time():

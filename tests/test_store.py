@@ -1,16 +1,13 @@
 """The output folder: names that can do no harm, files that are whole or not there."""
 
 import errno
-import math
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
 from made_class import exercise_grade, submission_grade
 
-from vitedu import files
 from vitedu.files import UNFINISHED
 from vitedu.grading.batch import Store
 from vitedu.grading.grades import safe_name
@@ -80,20 +77,6 @@ def test_full_disk_names_the_file_and_the_remedy_and_keeps_the_old_grade(tmp_pat
             store.save(submission_grade(seed=2))
         assert store.path("Anna").read_bytes() == before
         assert not list(tmp_path.rglob(f"*{UNFINISHED}"))
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_a_disk_that_is_really_full_is_told(tmp_path, monkeypatch):
-    """The write itself fails, not only the flush; other folders go on."""
-    with Store(tmp_path) as store:
-        writer = f"{os.getpid()}-{threading.get_ident()}"
-        new = tmp_path / "submissions" / f".{safe_name('Anna')}.json.{writer}{UNFINISHED}"
-        new.symlink_to("/dev/full")
-        monkeypatch.setattr(files, "ABANDONED_SECONDS", math.inf)  # the device may be old
-        with pytest.raises(OSError, match="No space left on device"):
-            store.save(submission_grade("Anna"))
-        store.save(submission_grade("Bob"))
-        assert store.load("Anna") is None and store.load("Bob") is not None
 
 
 def test_folder_that_cannot_be_made_is_told(tmp_path):

@@ -165,22 +165,6 @@ def test_two_folders_of_one_name_are_open_and_both_are_named(names, tmp_path):
     main_grade(tmp_path / "in", tmp_path / "out", **choices)  # and so it stays
 
 
-def test_one_student_of_two_assignments_may_write_his_name_in_two_ways(tmp_path):
-    """A Mac writes ë as two characters; in another folder that is nobody else."""
-    put(tmp_path, f"01_patches/{COMPOSED}/a.ipynb", f"02_attention/{LOOSE}/b.ipynb")
-    (submission,) = find_submissions(tmp_path).submissions
-    assert submission.student == COMPOSED and len(submission.files) == 2
-
-
-def test_names_that_look_alike_in_a_table_have_their_own_rows(tmp_path, out):
-    """``=x`` and ``'=x`` are two students, in the tables and for decisions."""
-    folder = hand_in(tmp_path / "in", **{"=x": {"patchify": "passed"}, "'=x": {}})
-    rows = grade(folder, out, exercises=["patchify"])
-    assert set(rows) == {"'=x", "''=x"} and rows["'=x"]["points"] == "6.0"
-    opened = table(out / "open.csv")
-    assert [row["student"] for row in opened] == ["''=x"]
-
-
 def test_anonymous_canvas_download_of_two_chapters_is_one_student(tmp_path):
     """The number behind an anonymous name is the file's, not the student's."""
     put(tmp_path, "anon_k3Yz_678904_01_patches.ipynb", "anon_k3Yz_678905_02_attention.ipynb")

@@ -153,7 +153,7 @@ TRACES = [
     ("merge_heads", leaving(DOUBLE), "dtype_left", "the default dtype is torch.float64"),
     *(
         (exercise, leaving(SEEDS), "seeded", SEEDED)
-        for exercise in "softmax EncoderBlock random_crop_flip count_parameters evaluate".split()
+        for exercise in ("softmax", "random_crop_flip", "count_parameters")
     ),
     ("train_one_epoch", leaving(SEEDS), "seeded", SEEDED),
     ("EncoderBlock", BeginsAlike, "seeded", SEEDED),
@@ -161,10 +161,8 @@ TRACES = [
     ("evaluate", leaving_once(DOUBLE), None, "dtype is torch.float64"),
     ("split_heads", leaving(lambda: torch.set_default_device("meta")), None, "device is meta"),
     ("split_heads", leaving(AUTOCAST), None, "autocast is on"),
-    ("attention_macs", leaving(AUTOCAST), None, "autocast is on"),  # beside a number
     # sizes in reverse give a table of the same shape and other values
     ("sincos_positions_2d", reuse_buffers, None, "the second call wrote into"),
-    ("packing_mask", reuse_buffers, None, "the second call wrote into"),
     ("confusion_matrix", cache_results, None, "an earlier call with other values"),
     ("MultiHeadAttention", RemembersWeights, None, "a call with other values is not"),
     ("EncoderBlock", StaysInEval, None, "is in eval mode"),
@@ -174,10 +172,6 @@ TRACES = [
     ("evaluate", by_model(), None, "an earlier call with other values"),
     ("train_one_epoch", cooled, None, "the optimizer's groups"),
     *(("linear_from_conv", touching(c), None, "modified") for c in (frozen, switched, scaled)),
-    ("weight_decay_groups", touching(frozen), None, "modified"),
-    ("logit_lens", touching(switched), None, "modified"),
-    ("effective_receptive_field", touching(scaled), None, "modified"),
-    ("layerwise_lr_groups", touching(frozen), None, "modified"),
 ]
 MAKERS = {"cache_results", "reuse_buffers", "make", "<lambda>"}
 

@@ -1,16 +1,14 @@
 """The experiments of notebook 09: what was drawn is learned from; short runs give results."""
 
-from statistics import fmean
-
 import pytest
 import torch
 
-from vitedu.bench.experiments import Measurement, captions, few_labels, heads, measured
+from vitedu.bench.experiments import Measurement, captions, few_labels
 from vitedu.data import targets
 from vitedu.data.shapes import SHAPES
 from vitedu.hardware import Profile
 from vitedu.pretrained.reading import read_course_model
-from vitedu.transfer import LoRALinear, clip_loss, layerwise_lr_groups
+from vitedu.transfer import LoRALinear, layerwise_lr_groups
 
 QUICK = Profile("quick", "", "")
 
@@ -34,43 +32,6 @@ def test_caption_says_what_was_painted():
     assert found == captions.CAPTIONS and len(set(found)) == 240
 
 
-def test_one_colour_of_each_shape_is_never_shown():
-    """Ten of sixty combinations, and the caption numbers of a shape's colours lie four apart."""
-    facts = torch.cartesian_prod(torch.arange(10), torch.arange(6), torch.arange(4))
-    unseen = captions.is_held_out(facts).reshape(10, 6, 4)
-    assert torch.equal(unseen.sum(dim=1), torch.ones(10, 4, dtype=torch.int64))
-    assert torch.equal(captions.caption_of(facts), torch.arange(240))
-
-
-def test_score_is_one_for_the_right_caption_and_tells_the_parts():
-    """The right caption has everything right; a wrong place costs the caption alone."""
-    facts = captions.facts_of(*captions.drawings(200, 2))
-    texts = torch.eye(240)
-    right = captions.score(texts[captions.caption_of(facts)], texts, QUICK)
-    assert set(right.values()) == {1.0}
-    facts[:, 2] = (facts[:, 2] + 1) % 4
-    moved = captions.score(texts[captions.caption_of(facts)], texts, QUICK)
-    assert moved["seen"] == moved["never seen"] == moved["place"] == 0
-    assert moved["shape"] == moved["colour"] == moved["class from words"] == 1
-
-
-def test_captions_learn_with_the_loss_that_is_given_and_without_the_pairs_left_out(monkeypatch):
-    """A student's loss is called in every step, and with 64 pairs unless told otherwise."""
-    sizes, shown = [], []
-    whole = captions.caption_of
-
-    def loss_of(pictures, texts, temperature):
-        sizes.append(len(pictures))
-        return clip_loss(pictures, texts, temperature)
-
-    monkeypatch.setattr(captions, "caption_of", lambda facts: shown.append(facts) or whole(facts))
-    pictures, texts = captions.train("CLIP", 0, QUICK, loss_of)
-    captions.train("CLIP", 0, QUICK, loss_of, batch=5)
-    assert sizes == [64] * 10 + [5] * 10 and not captions.is_held_out(torch.cat(shown)).any()
-    assert torch.allclose(pictures.norm(dim=1), torch.ones(200), atol=1e-5)
-    assert texts.shape == (240, captions.WIDTH)
-
-
 def test_boxes_hold_all_of_the_object_and_overlap_by_their_shares():
     """Left, top, right and bottom, as shares; two boxes that share half of each overlap by 1/3."""
     masks = torch.zeros(2, 8, 8, dtype=torch.bool)
@@ -88,26 +49,6 @@ def test_depth_counts_layers_from_the_edge():
     rings = [[1, 1, 1, 1, 1], [1, 2, 2, 2, 1], [1, 2, 3, 2, 1], [1, 2, 2, 2, 1], [1, 1, 1, 1, 1]]
     assert targets.depth_of(masks)[0, :5, 1:6].tolist() == rings
     assert targets.depth_of(masks).sum() == sum(map(sum, rings))
-
-
-def test_truth_scores_best_and_the_mean_box_worse():
-    """The targets themselves are right in all four tasks."""
-    truth = heads.targets_for_test(QUICK)[1]
-    logits = torch.nn.functional.one_hot(truth["class"], 10).float()
-    found = heads.score({**truth, "class": logits, "mask": truth["mask"] - 0.5}, truth)
-    assert found == {"class": 1.0, "box": 1.0, "mask": 1.0, "depth": 0.0}
-    blind = heads.constant_baseline(QUICK)
-    assert 0.2 < blind["box"] < 0.8 and blind["depth"] > 0.3
-
-
-@pytest.mark.parametrize("arm", heads.ARMS)
-def test_heads_leave_the_backbone_alone(arm):
-    """A short run gives four scores and four answers of the size of their targets."""
-    results, found = heads.train(arm, 0, QUICK)
-    truth = heads.targets_for_test(QUICK)[1]
-    assert results.keys() == {"class", "box", "mask", "depth"} == found.keys()
-    assert all(found[task].shape == truth[task].shape for task in ("box", "mask", "depth"))
-    assert heads.train(arm, 0, QUICK)[0] == results
 
 
 @pytest.mark.parametrize(
@@ -159,28 +100,3 @@ def test_best_rate_is_chosen_on_validation_and_shown_with_its_rows():
         for found in [{"validation_accuracy": share, "test_accuracy": 1 - share}]
     ]
     assert few_labels.at_best_rate(reversed(rows)) == {"head only": (3e-3, rows[1::-1])}
-
-
-def test_rows_are_those_that_the_notebook_speaks_of():
-    """Unseen pairs are nearly as good as seen ones; trained weights help, but hardly the mask."""
-    found = {(row.arm, row.seed): row.results for row in measured("captions")}
-    assert found.keys() == {(arm, seed) for arm in captions.ARMS for seed in range(3)}
-    for seed in range(3):
-        clip, siglip = found["CLIP", seed], found["SigLIP", seed]
-        assert clip["seen"] > siglip["seen"] + 0.04 and siglip["never seen"] > 0.3
-        assert clip["never seen"] > clip["seen"] - 0.05
-        fresh = found["CLIP, random image network", seed]
-        assert fresh["seen"] < 0.1 and fresh["colour"] > 0.9 and fresh["shape"] < 0.25
-    best = few_labels.at_best_rate(measured("few_labels"))
-    reached = {way: fmean(run.results["test_accuracy"] for run in best[way][1]) for way in best}
-    assert list(best) == list(few_labels.WAYS)
-    scratch = reached.pop("from scratch")
-    assert scratch < 0.3 < min(reached.values()) - 0.05
-    for way, (lr, _) in best.items():
-        assert min(few_labels.RATES[way]) < lr < max(few_labels.RATES[way]), way
-    found = {(row.arm, row.seed): row.results for row in measured("heads")}
-    assert found.keys() == {(arm, seed) for arm in heads.ARMS for seed in range(3)}
-    for seed in range(3):
-        trained, untrained = found["trained", seed], found["untrained", seed]
-        assert trained["class"] > untrained["class"] + 0.8
-        assert 0 < trained["mask"] - untrained["mask"] < 0.05

@@ -6,12 +6,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.attention import MultiHeadAttention
-from vitedu.bench.experiments import jigsaw, thread
+from vitedu.bench.experiments import thread
 from vitedu.data import load_data
 from vitedu.encoder import EncoderBlock
 from vitedu.fitting import fit
 from vitedu.fitting.recipes import thread_recipe
-from vitedu.hardware import Profile
 from vitedu.patches import PatchEmbed
 from vitedu.transplant import TorchEncoderViT, replace_attention, run, transplant
 from vitedu.vit import VisionTransformer, ViTConfig
@@ -164,19 +163,3 @@ def test_every_parameter_learns_with_the_recipe_of_the_thread():
     fit(model, load_data(limit=130, held_out=10), thread_recipe(), show_progress=False)
     after = model.state_dict()
     assert [name for name in before if torch.equal(before[name], after[name].cpu())] == []
-
-
-def test_experiment_trains_the_box_and_measures_validation_images():
-    """A short run of one arm."""
-    found = thread.run("Muon 4e-3", 0, Profile("quick", "", ""))
-    assert list(found) == ["train_accuracy", "validation_accuracy", "seconds"]
-    assert 0 <= found["validation_accuracy"] <= 1
-
-
-def test_jigsaw_measures_both_orders_and_without_positions_they_are_alike():
-    """A short run of each arm."""
-    found = {arm: jigsaw.run(arm, 0, Profile("quick", "", "")) for arm in jigsaw.ARMS}
-    columns = "validation_accuracy test_accuracy precision seconds shuffled_accuracy"
-    assert all(list(row) == columns.split() for row in found.values())
-    blind = found["without positions"]
-    assert blind["shuffled_accuracy"] == blind["test_accuracy"]

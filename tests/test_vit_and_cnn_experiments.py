@@ -5,30 +5,12 @@ import torch
 
 from vitedu import vit_and_cnn
 from vitedu.bench.experiments import (
-    cue,
-    data_hunger,
     robustness,
 )
 from vitedu.data import textures
 from vitedu.hardware import Profile
 
 QUICK = Profile("quick", "", "")
-
-
-def test_cue_grids_answer_where_the_glyph_is_the_cues():
-    """Cells that say yes look like the top left one but for noise; a quarter say yes."""
-    images, answers = cue.draw_grids(400, torch.Generator().manual_seed(0))
-    cells = images.unfold(2, 4, 4).unfold(3, 4, 4).flatten(4).flatten(1, 3)  # (B, 64, 16)
-    apart = (cells - cells[:, :1]).square().mean(dim=-1)[:, 1:]
-    same = answers[:, 1:] > 0.5
-    assert images.shape == (400, 1, 32, 32) and answers[:, 0].all()
-    assert abs(apart[same].mean() - 2 * vit_and_cnn.NOISE**2) < 0.01 and apart[~same].mean() > 0.4
-    assert abs(same.float().mean() - 0.25) < 0.02
-    # cells that are like their right neighbour are like the cue as often as all others
-    _, answers = cue.draw_grids(4_000, torch.Generator().manual_seed(0))
-    same = answers.reshape(-1, 8, 8)[:, 1:] > 0.5
-    both = (same[:, :, 1:] & same[:, :, :-1]).float().mean()
-    assert abs(both - 0.25**2) < 0.01
 
 
 def test_cue_accuracy_is_balanced_and_sorted_by_distance_from_the_corner():
@@ -41,43 +23,6 @@ def test_cue_accuracy_is_balanced_and_sorted_by_distance_from_the_corner():
     found = vit_and_cnn.accuracy_by_distance(logits.flatten(1), answers.flatten(1))
     wanted = [1, (1 + 2 / 5) / 2, (1 + 14 / 15) / 2]
     assert [found[k] for k in (0, 1, 6)] == pytest.approx(wanted, abs=1e-6)
-
-
-def test_convolutions_reach_one_cell_a_layer_and_attention_all():
-    """The answer of a cell depends on the corner if and only if it lies within reach."""
-    for arm, reach in (("2 convolutions", 2), ("4 convolutions", 4), ("1 layer of attention", 7)):
-        torch.manual_seed(0)
-        model = cue.CellNetwork(**cue.ARMS[arm])
-        images = torch.randn(1, 1, 32, 32, requires_grad=True)
-        diagonal = model(images).reshape(8, 8).diagonal()
-        for d in range(8):
-            (gradient,) = torch.autograd.grad(diagonal[d], images, retain_graph=True)
-            assert bool(gradient[..., :4, :4].any()) == (d <= reach), (arm, d)
-
-
-def test_both_networks_have_the_same_size_and_every_arm_its_data():
-    """The numbers of parameters differ by less than two percent."""
-    models = [data_hunger.build(name, 0) for name in data_hunger.NETWORKS]
-    sizes = [sum(p.numel() for p in model.parameters()) for model in models]
-    assert max(sizes) / min(sizes) < 1.02
-    assert len(data_hunger.ARMS) == len(data_hunger.COUNTS) * 2
-
-
-@pytest.mark.slow
-def test_leads_of_shipped_networks_are_those_of_their_accuracies():
-    """In points, over the CNN, with the error of the paired difference."""
-    found = robustness.run("8 of 16 black, moved 2 px", 1, QUICK)
-    lead = 100 * (found["ViT"] - found["CNN"])
-    assert abs(lead - found["lead of ViT"]) < 0.02 and 0 < found["error of ViT"] < 20
-
-
-def test_each_seed_draws_its_own_photographs_to_learn_from_and_none_to_test_on():
-    """The photographs to validate and to test on are the same for all seeds."""
-    first, second = (data_hunger.photographs(20, seed, QUICK) for seed in (0, 1))
-    assert len(first.train) == 20 and len(first.test) == 200
-    assert not torch.equal(first.train.images, second.train.images)
-    assert torch.equal(first.test.images, second.test.images)
-    assert torch.equal(first.mean, second.mean)
 
 
 def test_disturbances_do_what_they_say():

@@ -68,9 +68,9 @@ CONTENT = {
         "syntax",
         _handed_in("def softmax(x, dim=-1):\n    return " + "-" * 50_000 + "x"),
     ),
-    "million_statements": (
+    "100_000_statements": (
         "syntax no_cell unreadable zeros timeout unstable",
-        _handed_in(ZEROS, ("a;" * 40_000,) * 40),
+        _handed_in(ZEROS, ("a;" * 25_000,) * 4),
     ),
     "slow_to_match": ("zeros", _handed_in(ZEROS, (*(" " * 90_000 + "(",) * 20, IMPORTS))),
     "encoding_line": ("full", _handed_in(f"# -*- coding: utf-7 -*-\n{RIGHT}")),

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from bench.checks import bench_checks
 from bench.grade import bench_grade
@@ -20,13 +19,12 @@ def main(argv: list[str] | None = None) -> int:
     new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
     new.add_argument("--notebook", default="01_patches", help="default: %(default)s")
     new.add_argument("--compared", type=int, default=24, help="for nbgrader, too: %(default)s")
-    new.add_argument("--json", type=Path, help="a file for all figures")
     args = parser.parse_args(argv)
     try:
         if args.what == "checks":
             return 0 if bench_checks(args.seeds) else 1
-        choices = {"out": args.json, "compared": args.compared}
-        return 0 if bench_grade(args.students, args.jobs, stem(args.notebook), **choices) else 1
+        words = args.students, args.jobs, stem(args.notebook), args.compared
+        return 0 if bench_grade(*words) else 1
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
