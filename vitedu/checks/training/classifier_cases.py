@@ -29,12 +29,18 @@ def classifier_state(g: torch.Generator, pixels: int, hidden: int, K: int, norm:
 
 @torch.no_grad()
 def predict(state: dict, images: torch.Tensor) -> torch.Tensor:
-    """Give the classes (B,) that the classifier of a state predicts in eval mode."""
-    return RecordingClassifier(state).eval()(images).argmax(dim=-1)
+    """Give the classes (B,) that a classifier predicts: in eval mode if it has a norm."""
+    return RecordingClassifier(state).train("head.bias" in state)(images).argmax(dim=-1)
+
+
+def draw_sizes(g: torch.Generator) -> tuple[list[int], list[int]]:
+    """Draw the sizes of images and of a classifier: (C, H, W), and (K, hidden)."""
+    return distinct(g, 3, 1, 4), distinct(g, 2, 3, 5)
 
 
 def draw_case(
     g: torch.Generator,
+    net: tuple[list[int], list[int]],
     driver: str,
     words: str,
     sizes: list[int],
@@ -45,12 +51,12 @@ def draw_case(
     args: dict | None = None,
     **extra,
 ) -> Case:
-    """Draw a classifier and batches of these sizes, whose images are scaled in turn.
+    """Draw a classifier of ``draw_sizes`` and batches, whose images are scaled in turn.
 
     The labels of the first batch are all right, those of the last all wrong, so that weighted means
     differ. ``args`` are the arguments behind model and batches, ``extra`` options of the driver.
     """
-    (C, H, W), (K, hidden) = distinct(g, 3, 1, 4), distinct(g, 2, 3, 5)
+    (C, H, W), (K, hidden) = net
     state, batches = classifier_state(g, C * H * W, hidden, K, norm), list[tuple]()
     for i, size in enumerate(sizes):
         images = scales[i % len(scales)] * normal(g, size, C, H, W)

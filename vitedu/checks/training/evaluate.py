@@ -11,7 +11,8 @@ from vitedu.checks.writing.kit import Case, Checker, draw
 
 def cases(g: Generator) -> list[Case]:
     """Draw classifiers with running statistics, in all modes."""
-    case = partial(classifier_cases.draw_case, g, evaluation.__name__, norm=True, training=False)
+    make = partial(classifier_cases.draw_case, g, classifier_cases.draw_sizes(g))
+    case = partial(make, evaluation.__name__, norm=True, training=False)
     five, four, three = (size + draw(g, 0, 1) for size in (6, 4, 2))
     many, results = draw(g, 9, 17), ("results",)
     return [

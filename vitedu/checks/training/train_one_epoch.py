@@ -1,5 +1,7 @@
 """4.2 train_one_epoch: learn from every batch once."""
 
+from functools import partial
+
 from torch import Generator
 
 from vitedu.checks.training import classifier_cases
@@ -9,10 +11,11 @@ from vitedu.checks.writing.kit import Case, Checker, draw
 
 def cases(g: Generator) -> list[Case]:
     """Draw classifiers and batches; each part of the contract shows in a case of its own."""
+    make = partial(classifier_cases.draw_case, g, classifier_cases.draw_sizes(g))
 
     def case(words, sizes, aspects, part="values", lr=0.0, factor=1.0, **more):
         more = {"training": True, "args": {"optimizer": lr, "scheduler": factor}} | more
-        return classifier_cases.draw_case(g, epoch.__name__, words, sizes, aspects, part, **more)
+        return make(epoch.__name__, words, sizes, aspects, part, **more)
 
     five, four, three = (size + draw(g, 0, 1) for size in (6, 4, 2))
     many, results = draw(g, 9, 17), ("results",)

@@ -6,6 +6,7 @@ from vitedu.checks.training import drawing
 from vitedu.checks.training.warmup_cosine_driver import schedule
 from vitedu.checks.writing.kit import Case, Checker, also, shaped
 
+STEPS: dict = {"step": lambda x: tuple(range(len(x)))}  # every step, one after the other
 PLAIN = "step: n; total_steps = n; warmup_steps = w; peak_lr = p / 1000"
 FINAL = PLAIN + "; final_lr = p * f / 100000"
 SOME = FINAL.replace("step: n", "step = (0, 7, n//20 - 1, n//20, n//3, n//2, n - 2, n - 1)")
@@ -43,7 +44,7 @@ CHECKER = Checker(
         driver=schedule.__name__,
         gradients=(),
         ranges={"w": (3, 6), "n": (11, 18), "p": (2, 9), "f": (15, 45), "m": (3, 6)},
-        values={"step": lambda x: tuple(range(len(x)))},  # every step, one after the other
+        values=STEPS,
         name="total_steps={n}, warmup_steps={w}, peak_lr={p / 1000}",
         rtol=1e-5,
         atol=1e-8,
