@@ -109,7 +109,7 @@ def find_changes(text: str, edits: Edits) -> list[tuple[int, int, str]]:
         >>> find_changes("y = x.sum(dim=0)", {"dim=0": "dim=1"})
         [(10, 15, 'dim=1')]
     """
-    changes = []
+    changes: list[tuple[int, int, str]] = []
     for old, new in edits.items():
         places = []
         for match in re.finditer(re.escape(old.split("\n")[0]), text):
