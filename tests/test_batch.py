@@ -416,10 +416,10 @@ batch.versions = grading.versions = lambda: {{"vitedu": "test"}}
 # a clock that jumps by a day, back and forth
 jumps, clock = [0, 86400, -86400], time.time
 time.time = lambda: clock() + jumps[0]
-def slow(answer, seed, box, **settings):
+def slow(answer, runs):
     time.sleep(0.002)
     jumps.append(jumps.pop(0))
-    return judge(answer, seed, box, **settings)
+    return judge(answer, runs)
 words = {{"exercises": ("patchify", "unpatchify"), "jobs": 3, "parts": made_parts(grade=slow)}}
 main_grade(Path(sys.argv[1]), Path(sys.argv[2]), formats=("canvas",), seed=7, **words)
 """
@@ -465,8 +465,8 @@ def test_a_large_class_does_not_fill_the_memory(tmp_path, out):
     folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(50)})
     picture = "x" * 1_600_000
 
-    def large(answer, seed, box, **settings):
-        return exercise_grade(answer.exercise, picture=picture + str(seed))
+    def large(answer, runs):
+        return exercise_grade(answer.exercise, picture=picture + str(runs.judge.seed))
 
     def most():
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
