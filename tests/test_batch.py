@@ -416,10 +416,10 @@ batch.versions = grading.versions = lambda: {{"vitedu": "test"}}
 # a clock that jumps by a day, back and forth
 jumps, clock = [0, 86400, -86400], time.time
 time.time = lambda: clock() + jumps[0]
-def slow(answer, seed, box, **settings):
+def slow(answer, runs):
     time.sleep(0.002)
     jumps.append(jumps.pop(0))
-    return judge(answer, seed, box, **settings)
+    return judge(answer, runs)
 words = {{"exercises": ("patchify", "unpatchify"), "jobs": 3, "parts": made_parts(grade=slow)}}
 main_grade(Path(sys.argv[1]), Path(sys.argv[2]), formats=("canvas",), seed=7, **words)
 """

@@ -114,11 +114,11 @@ def _lint_stub(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterat
         yield f"the stub is no valid Python ({error.msg}, line {error.lineno}); correct it."
         return
     wanted = ast.unparse(parse(stub_text(exercise, ""))).splitlines()
-    for line, expected in zip_longest(own, wanted, fillvalue=""):
-        if line != expected:
+    for line, given in zip_longest(own, wanted, fillvalue=""):
+        if line != given:
             yield (
                 f"the stub of {exercise.id} has {line.strip()!r}, its reference gives "
-                f"{expected.strip()!r}; copy it, or leave the TODO lines to `vitedu lint --fix`."
+                f"{given.strip()!r}; copy it, or leave the TODO lines to `vitedu lint --fix`."
             )
             break
     expected = check_lines(exercise)

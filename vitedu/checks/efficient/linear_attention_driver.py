@@ -12,7 +12,7 @@ from vitedu.checks.observing.observation import Observation, store_outputs
 class CountedTensor(torch.Tensor):
     """A tensor without memory of its own, so that only its counter can work with its numbers."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore
 
     def __repr__(self):
         return f"tensor of shape {tuple(self.shape)}"

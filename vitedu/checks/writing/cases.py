@@ -94,7 +94,7 @@ def shaped(
     letters: Mapping[str, int | str] | None = None,
     ranges: Mapping[str, tuple[int, int]] | None = None,
     gradients: tuple[str, ...] | None = None,
-    values: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] | None = None,
+    values: Mapping[str, Callable[[torch.Tensor], Any]] | None = None,
     layer: Callable | None = None,
     **common,
 ) -> Callable[[torch.Generator], list[Case]]:

@@ -50,7 +50,7 @@ def serve(control_fd: str) -> None:
 def load_libraries(hidden_libraries: list[str]) -> int:
     """Import what every worker needs, and return the number of threads."""
     search = PathFinder.find_spec  # hidden libraries are to it as if they were not installed
-    PathFinder.find_spec = lambda name, *rest: (  # type: ignore[method-assign,assignment]
+    PathFinder.find_spec = lambda name, *rest: (  # type: ignore[method-assign]
         None if name.split(".")[0] in hidden_libraries else search(name, *rest)
     )
     import torch
