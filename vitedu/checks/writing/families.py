@@ -45,7 +45,7 @@ def general_mistakes(reference: Any) -> list[Mistake]:
     Raises:
         WordsError: their words, in ``families.toml``, are missing or wrong.
     """
-    made = {"squeezed": torch.squeeze, "single_precision": to_float32}
+    made: dict[str, Any] = {"squeezed": torch.squeeze, "single_precision": to_float32}
     return [family(name) for name in _FROM_FACTS] + [
         replace(family(name), build=partial(change_results, reference, change))
         for name, change in made.items()
