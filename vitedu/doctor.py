@@ -167,7 +167,8 @@ def releases(version: str) -> tuple[int, ...]:
         >>> releases("2.15.0a0+cu132"), releases("0.9") < releases("0.11")
         ((2, 15, 0), True)
     """
-    return tuple(map(int, re.findall(r"^[\d.]*\d", version)[0].split(".")))
+    numbers = re.split(r"[^\d.]", version)[0].split(".")
+    return tuple(int(number) for number in numbers if number)
 
 
 def kernel(run: Callable[..., ProcessResult]) -> Condition:

@@ -121,7 +121,7 @@ def _lint_stub(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterat
                 f"{given.strip()!r}; copy it, or leave the TODO lines to `vitedu lint --fix`."
             )
             break
-    expected = check_lines(exercise)
+    first, second = check_lines(exercise)
     following = notebook.cells[index + 1 : index + 2]
-    if tuple(line for cell in following for line in cell.source.splitlines()[:2]) != expected:
-        yield f"the next cell must begin with the lines '{expected[0]}' and '{expected[1]}'."
+    if [line for cell in following for line in cell.source.splitlines()[:2]] != [first, second]:
+        yield f"the next cell must begin with the lines '{first}' and '{second}'."

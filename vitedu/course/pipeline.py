@@ -6,6 +6,7 @@ results (``results``).
 """
 
 import html
+from collections.abc import Iterable
 
 from vitedu.course.results import is_passed
 from vitedu.exercises import BY_ID, EXERCISES
@@ -53,7 +54,7 @@ def pipeline_html(entries: dict[str, dict]) -> str:
     return f'<div role="img" aria-label="{html.escape(words)}" style="font-size:85%">{drawn}</div>'
 
 
-def _draw(row: Part, own: set[str]) -> str:
+def _draw(row: Iterable[Part], own: set[str]) -> str:
     """Draw parts one after the other, with arrows between them."""
     drawn = []
     for name, words, *inside in row:

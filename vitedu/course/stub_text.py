@@ -82,7 +82,7 @@ def stub_text(exercise: Exercise, todo: str) -> str:
     for part in node.body if isinstance(node, ast.ClassDef) else [node]:
         if isinstance(part, ast.FunctionDef) and (exercise.whole or part.name != "__init__"):
             text += lines[start : part.lineno - 1]
-            start = part.end_lineno
+            start = part.end_lineno or 0
             first, indent = part.body[0], " " * part.col_offset
             end = first.end_lineno if ast.get_docstring(part) else first.lineno - 1
             head = "\n".join(lines[part.lineno - 1 : end])
