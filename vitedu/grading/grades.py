@@ -179,8 +179,9 @@ def from_plain(hint: Any, data: Any) -> Any:
     Raises:
         AttributeError, KeyError, TypeError, ValueError: the data has another form.
     """
-    kind, inner = get_origin(hint) or hint, get_args(hint)
-    if is_dataclass(kind):
+    kind: Any = get_origin(hint) or hint
+    inner = get_args(hint)
+    if is_dataclass(kind) and isinstance(kind, type):
         hints = _hints(kind)
         return kind(**{name: from_plain(hints[name], each) for name, each in data.items()})
     if kind is dict:
