@@ -4,8 +4,8 @@ from dataclasses import asdict
 
 from vitedu.bench.experiments import ablations, settings_of
 from vitedu.bench.experiments.ablations import ARMS, CHANGES
+from vitedu.extras.options import ViTConfigWithOptions, preset
 from vitedu.fitting import TrainConfig
-from vitedu.options import ViTConfigWithOptions, preset
 
 
 def test_every_change_changes_one_thing_that_exists():

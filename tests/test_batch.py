@@ -14,11 +14,11 @@ import pytest
 from made_class import FakeBox, exercise_grade, extract, hand_in, judge, made_parts
 
 from vitedu.exercises import in_file
-from vitedu.files import UNFINISHED
 from vitedu.grading import batch
 from vitedu.grading import student as grading
 from vitedu.grading.batch import Store, grade_class
 from vitedu.grading.grades import Flag, safe_name
+from vitedu.ground.files import UNFINISHED
 
 CLASS = {
     "anna": {"patchify": "passed", "unpatchify": "failed"},

@@ -11,7 +11,7 @@ from vitedu.__main__ import main
 from vitedu.bench import train as bench_train
 from vitedu.bench.train import CANDIDATES, COMPILED, build, make_step
 from vitedu.encoder import count_parameters
-from vitedu.options import with_options
+from vitedu.extras.options import with_options
 from vitedu.vit import PRESETS, ViTConfig
 
 pytestmark = pytest.mark.slow  # timm, torchvision and vit-pytorch take seconds to load

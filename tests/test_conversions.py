@@ -9,7 +9,7 @@ from torch import nn
 from torchvision.models.vision_transformer import VisionTransformer as TorchvisionViT
 
 from vitedu.encoder import EncoderBlock
-from vitedu.options import build_model
+from vitedu.extras.options import build_model
 from vitedu.pretrained.conversions import (
     NORM_EPS,
     _ratio,

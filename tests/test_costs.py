@@ -11,8 +11,8 @@ from vitedu.checks.explaining.costs import PARTS, Cost, assemble, find_mistakes,
 from vitedu.checks.writing.checker import find_checker
 from vitedu.checks.writing.mistakes import bare_source
 from vitedu.data import load_data
+from vitedu.extras.options import build_model, with_options
 from vitedu.fitting.evaluating import measure_test_accuracy
-from vitedu.options import build_model, with_options
 from vitedu.plots.costs import letters, show_mistake_costs
 from vitedu.vit import VisionTransformer, ViTConfig
 

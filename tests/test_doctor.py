@@ -11,9 +11,9 @@ import pytest
 import torch
 from conftest import whole
 
-from vitedu import doctor
 from vitedu.__main__ import main
-from vitedu.doctor import ProcessResult
+from vitedu.commands import doctor
+from vitedu.commands.doctor import ProcessResult
 
 FINE = ProcessResult(True, "", "")
 

@@ -15,7 +15,7 @@ from vitedu.encoder import (
     count_parameters,
     mlp_share,
 )
-from vitedu.options import PRESETS_WITH_OPTIONS, build_model, preset
+from vitedu.extras.options import PRESETS_WITH_OPTIONS, build_model, preset
 from vitedu.vit import PRESETS
 
 

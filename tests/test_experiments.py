@@ -21,7 +21,7 @@ from vitedu.bench.experiments import (
 )
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
-from vitedu.hardware import Profile
+from vitedu.ground.hardware import Profile
 
 QUICK = Profile("quick", "", "")
 ARMS = {"small": {"width": 8}, "large": {"width": 16}}

@@ -392,7 +392,7 @@ REFUSED = {
     "gelu = functools.partial(F.gelu, approximate='none')",
     "no text of yours": "gelu = F.gelu",
     "cannot be found": "exec('def gelu(x): return F.gelu(x)')",
-    "vitedu.training.reflect|builds on vitedu": "from vitedu.files import data_folder\n"
+    "vitedu.training.reflect|builds on vitedu": "from vitedu.ground.files import data_folder\n"
     "def gelu(x): return data_folder()",
     "which is not defined": "def gelu(x): return nowhere(x)",
 }

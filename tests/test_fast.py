@@ -1,4 +1,4 @@
-"""vitedu.fast: each option against what it claims, and no option against the textbook form."""
+"""extras.fast: each option against what it claims, and no option against the textbook form."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.attention import MultiHeadAttention
-from vitedu.fast import AttentionWithOptions, ConvStem, MatrixConv2d, rotary_table, rotate
+from vitedu.extras.fast import AttentionWithOptions, ConvStem, MatrixConv2d, rotary_table, rotate
 from vitedu.vit_and_cnn import receptive_field
 
 GRID = (2, 3)  # gh, gw; with a class token 7 tokens

@@ -1,4 +1,4 @@
-"""vitedu.files: folders of each platform, whole files, locks that end with their owner."""
+"""vitedu.ground.files: folders of each platform, whole files, locks that end with their owner."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from vitedu import files
+from vitedu.ground import files
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_threads_that_write_one_file_leave_it_whole(tmp_path):
 def test_lock_of_another_process_is_seen_and_ends_with_it(tmp_path):
     """While it lives the answer is False; killed, it leaves a file that means nothing."""
     code = (
-        "import sys, time; from pathlib import Path; from vitedu import files\n"
+        "import sys, time; from pathlib import Path; from vitedu.ground import files\n"
         "with files.file_lock(Path(sys.argv[1]), 5): print('held', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "lock")]

@@ -356,7 +356,7 @@ def test_fit_draws_a_line_with_loss_accuracy_and_time_left_in_a_terminal(data, m
 
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("vitedu.progressbar.ProgressBar.is_due", lambda self: True)
+    monkeypatch.setattr("vitedu.ground.progressbar.ProgressBar.is_due", lambda self: True)
     fit(make_model(), data, cpu(epochs=1))
     shown = terminal.getvalue()
     assert "\r[######--------------] epoch 1/1, loss " in shown

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vitedu.exercises import EXERCISES
-from vitedu.words import format_problems
+from vitedu.ground.words import format_problems
 
 ROOT = Path(__file__).parents[1]
 MOST = {"vitedu": 40_081, "tests": 28_382}  # lines of Python; tests without proof

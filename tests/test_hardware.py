@@ -1,12 +1,12 @@
-"""vitedu.hardware: device, precision and profile, on machines that are pretended."""
+"""vitedu.ground.hardware: device, precision and profile, on machines that are pretended."""
 
 import platform
 
 import pytest
 import torch
 
-from vitedu import hardware
-from vitedu.hardware import COSTS, current_profile, pick_device, pick_precision
+from vitedu.ground import hardware
+from vitedu.ground.hardware import COSTS, current_profile, pick_device, pick_precision
 
 
 @pytest.mark.parametrize(

@@ -30,13 +30,13 @@ fitting
 pretrained
 exporting
 inside vit_and_cnn less_data efficient transfer
-options transplant
-vit fast
+extras
+vit
 encoder
 attention patches training
 """
 # all rooms may stand on these, and each of these on those after it
-GROUND = "doctor course plots data hardware stopwatch progressbar files exercises words".split()
+GROUND = "course plots data exercises ground".split()
 # reference code: from notebooks 05 to 09 down
 REFERENCES = set(" ".join(LADDER.split("\n")[9:]).split())
 # slow, or not everywhere

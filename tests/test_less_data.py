@@ -12,9 +12,10 @@ import torch.nn.functional as F
 
 from vitedu.bench.experiments import teacher as with_teacher
 from vitedu.bench.experiments import three_tasks
-from vitedu.fast import DroppingBlock
+from vitedu.extras.fast import DroppingBlock
+from vitedu.extras.options import VisionTransformerWithOptions, ViTConfigWithOptions
 from vitedu.fitting.augmentation import random_mix, uniform
-from vitedu.hardware import Profile
+from vitedu.ground.hardware import Profile
 from vitedu.less_data import (
     DistilledViT,
     MaskedAutoencoder,
@@ -29,7 +30,6 @@ from vitedu.less_data import (
     random_resized_crop,
     smoothed_gap,
 )
-from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
 from vitedu.training import cross_entropy, smoothing_floor
 from vitedu.vit import VisionTransformer, ViTConfig
 

@@ -94,9 +94,9 @@ TEXT = new_output("stream", text="hello")
 HANDED_ON = "patchify = report.implementation"
 
 FAULTS = {
-    "stub-missing": (drop("patchify-stub"), "has the stub of PatchEmbed where vitedu/exercises"),
-    "stub-unknown": (rename_the_exercise, "stub of pachify where vitedu/exercises.toml has patch"),
-    "stub-order": (swap, "has the stub of PatchEmbed where vitedu/exercises.toml has patchify"),
+    "stub-missing": (drop("patchify-stub"), "has the stub of PatchEmbed where vitedu/"),
+    "stub-unknown": (rename_the_exercise, "stub of pachify where vitedu/course/exercises.toml"),
+    "stub-order": (swap, "stub of PatchEmbed where vitedu/course/exercises.toml has patchify"),
     "stub-solved": (
         in_stub('raise NotImplementedError("1.1 patchify")', "return images"),
         "the stub of patchify has 'return images'",

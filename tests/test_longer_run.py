@@ -11,8 +11,8 @@ import torch
 from vitedu.data import load_data
 from vitedu.exporting.export import export_model
 from vitedu.exporting.importing import load_file
+from vitedu.extras.options import preset
 from vitedu.fitting import longer_run
-from vitedu.options import preset
 from vitedu.vit import VisionTransformer
 
 SHAPES = {"data": "shapes", "limit": 64}  # an epoch of one step, and 1,000 images to validate

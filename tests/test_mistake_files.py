@@ -11,7 +11,7 @@ from vitedu.checks.writing.mistake_files import family, read_mistakes, read_valu
 from vitedu.commands import inspection
 from vitedu.commands.inspection import checker_problems
 from vitedu.exercises import find
-from vitedu.words import WordsError
+from vitedu.ground.words import WordsError
 
 SOUND = """[[mistake]]
 id = "shifted"

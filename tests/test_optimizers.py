@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from vitedu.extras.options import VisionTransformerWithOptions, ViTConfigWithOptions
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.optimizers import Muon, make_optimizer
-from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
 
 CPU = torch.device("cpu")
 
@@ -109,7 +109,7 @@ def test_muon_is_torchs_own(dtype, limit):
 @pytest.mark.parametrize("flags", [{"avx512_bf16"}, {"avx2"}])
 def test_muon_multiplies_in_a_type_that_the_cpu_multiplies(flags, monkeypatch):
     """bfloat16 where the CPU has it; emulated it took 70 % of a step."""
-    monkeypatch.setattr("vitedu.hardware.cpu_flags", lambda: frozenset(flags))
+    monkeypatch.setattr("vitedu.ground.hardware.cpu_flags", lambda: frozenset(flags))
     muon, _ = muon_and_adamw(make_model())
     assert muon.dtype is (torch.bfloat16 if "avx512_bf16" in flags else torch.float32)
 

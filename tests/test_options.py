@@ -1,4 +1,4 @@
-"""vitedu.options: what an option changes in the model, and which class a configuration gets."""
+"""extras.options: what an option changes in the model, and which class a configuration gets."""
 
 from dataclasses import asdict
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vitedu.encoder import EncoderBlock
-from vitedu.options import (
+from vitedu.extras.options import (
     PRESETS_WITH_OPTIONS,
     VisionTransformerWithOptions,
     ViTConfigWithOptions,

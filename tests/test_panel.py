@@ -10,7 +10,7 @@ from vitedu.data import load_data
 from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting import panel as module
 from vitedu.fitting.panel import TrainingPanel
-from vitedu.progressbar import duration
+from vitedu.ground.progressbar import duration
 from vitedu.vit import VisionTransformer, ViTConfig
 
 pytestmark = pytest.mark.slow

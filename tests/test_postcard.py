@@ -6,11 +6,11 @@ import torch
 
 from vitedu.data import load_data
 from vitedu.data.photograph import square_photograph
+from vitedu.extras.options import ViTConfigWithOptions, build_model
 from vitedu.fitting import postcard as module
 from vitedu.fitting.evaluating import predict
 from vitedu.fitting.postcard import postcard
 from vitedu.inside import class_attention
-from vitedu.options import ViTConfigWithOptions, build_model
 from vitedu.vit import VisionTransformer, ViTConfig, capture
 from vitedu.vit_and_cnn import SmallCNN
 

@@ -7,8 +7,8 @@ from vitedu.__main__ import main
 from vitedu.bench.pretraining import CNN, DINO, MASKED, photo_view, pretrain
 from vitedu.data import load_data
 from vitedu.data.photograph import FOLDER as PHOTOGRAPHS
+from vitedu.extras.options import build_model, preset
 from vitedu.less_data import MaskedAutoencoder
-from vitedu.options import build_model, preset
 from vitedu.pretrained import load_pretrained, preprocessing, reading
 from vitedu.pretrained.reading import shipped_models
 

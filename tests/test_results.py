@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from vitedu import exercises, files
+from vitedu import exercises
 from vitedu.course import kept, results
 from vitedu.exercises import EXERCISES
+from vitedu.ground import files
 
 PROGRESS = "progress.json"
 

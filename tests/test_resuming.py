@@ -9,10 +9,10 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from vitedu import files
+from vitedu.extras.options import VisionTransformerWithOptions, ViTConfigWithOptions
 from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting.checkpoints import load_tensors, save_tensors
-from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
+from vitedu.ground import files
 
 MEASURED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "lr")
 PLAIN = TrainConfig(

@@ -70,8 +70,8 @@ def test_what_can_not_be_read_is_named(words, message):
 
 def test_every_field_of_the_configs_can_be_set():
     """No two configs share a name, and each default, written out, is read back as itself."""
+    from vitedu.extras.options import ViTConfigWithOptions
     from vitedu.fitting.config import TrainConfig
-    from vitedu.options import ViTConfigWithOptions
 
     for kind in (TrainConfig, ViTConfigWithOptions):
         defaults = vars(kind())

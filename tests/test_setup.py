@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from vitedu import doctor
+from vitedu.commands import doctor
 
 ROOT = Path(__file__).parents[1]
 # where the name that is imported is not the name that is installed

@@ -14,7 +14,7 @@ from vitedu.grading.box.package_view import base_files
 PACKAGE = Path(vitedu.__file__).parent
 NOTEBOOK = PACKAGE.parent / "notebooks" / "01_patches.ipynb"
 CHANGES = {
-    "points": ("exercises.toml", "points = 6", "points = 7"),
+    "points": ("course/exercises.toml", "points = 6", "points = 7"),
     "a mistake's words": ("checks/patches/patchify.toml", "without moving", "and no one moves"),
     "a value's words": ("checks/patches/values.toml", "is not counted", "is forgotten"),
     "a family's words": (

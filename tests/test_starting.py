@@ -15,12 +15,12 @@ from vitedu.__main__ import main
 from vitedu.data import load_data
 from vitedu.data.drawings import KINDS, draw_folder
 from vitedu.exporting.export import export_model
+from vitedu.extras.options import build_model, preset
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.checkpoints import load_checkpoint, save_checkpoint
 from vitedu.fitting.loop import Run
 from vitedu.fitting.optimizers import make_optimizer
 from vitedu.fitting.saved_run import load_run
-from vitedu.options import build_model, preset
 from vitedu.pretrained.conversions import PublishedConfig, PublishedViT
 from vitedu.pretrained.loading import load_pretrained
 from vitedu.pretrained.published import preprocessing

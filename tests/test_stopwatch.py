@@ -1,10 +1,10 @@
-"""vitedu.stopwatch: work is timed in turn, and ratios are taken within a round."""
+"""vitedu.ground.stopwatch: work is timed in turn, and ratios are taken within a round."""
 
 import time
 
 import pytest
 
-from vitedu.stopwatch import least_milliseconds, median_speedup, seconds_in_turn
+from vitedu.ground.stopwatch import least_milliseconds, median_speedup, seconds_in_turn
 
 
 def test_work_runs_in_turn_and_warmup_is_not_counted():

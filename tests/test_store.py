@@ -8,9 +8,9 @@ import sys
 import pytest
 from made_class import exercise_grade, submission_grade
 
-from vitedu.files import UNFINISHED
 from vitedu.grading.batch import Store
 from vitedu.grading.grades import safe_name
+from vitedu.ground.files import UNFINISHED
 
 NASTY = ["../../etc/passwd", "/etc/passwd", "..\\..\\windows", "CON", "aux.txt", "..", "", "   "]
 NASTY += ["x" * 5000, "李雷", "a\udcff", "a\0b", "a\nb", "-rf", ".ssh", '*?<>|:"', "C:"]

@@ -6,7 +6,7 @@ import torch
 from vitedu.bench.experiments import Measurement, captions, few_labels
 from vitedu.data import targets
 from vitedu.data.shapes import SHAPES
-from vitedu.hardware import Profile
+from vitedu.ground.hardware import Profile
 from vitedu.pretrained.reading import read_course_model
 from vitedu.transfer import LoRALinear, layerwise_lr_groups
 

@@ -1,4 +1,4 @@
-"""vitedu.transplant: torch's encoder computes what ours does, and weights move both ways."""
+"""vitedu.extras.transplant: torch's encoder computes what ours does, and weights move both ways."""
 
 import pytest
 import torch
@@ -9,10 +9,10 @@ from vitedu.attention import MultiHeadAttention
 from vitedu.bench.experiments import thread
 from vitedu.data import load_data
 from vitedu.encoder import EncoderBlock
+from vitedu.extras.transplant import TorchEncoderViT, replace_attention, run, transplant
 from vitedu.fitting import fit
 from vitedu.fitting.recipes import thread_recipe
 from vitedu.patches import PatchEmbed
-from vitedu.transplant import TorchEncoderViT, replace_attention, run, transplant
 from vitedu.vit import VisionTransformer, ViTConfig
 
 CONFIG = ViTConfig(embed_dim=24, depth=2, num_heads=3, mlp_ratio=2)

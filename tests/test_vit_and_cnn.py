@@ -12,7 +12,7 @@ from torch import nn
 
 from vitedu import vit_and_cnn
 from vitedu.bench.experiments import measured
-from vitedu.options import build_model, preset
+from vitedu.extras.options import build_model, preset
 from vitedu.vit_and_cnn import (
     SmallCNN,
     effective_receptive_field,

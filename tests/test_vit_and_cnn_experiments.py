@@ -8,7 +8,7 @@ from vitedu.bench.experiments import (
     robustness,
 )
 from vitedu.data import textures
-from vitedu.hardware import Profile
+from vitedu.ground.hardware import Profile
 
 QUICK = Profile("quick", "", "")
 

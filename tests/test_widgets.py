@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vitedu.fast import rotary_table, rotate
+from vitedu.extras.fast import rotary_table, rotate
 from vitedu.inside import position_similarity
 from vitedu.patches import sincos_positions, sincos_positions_2d
 from vitedu.plots import explorer as skeleton

@@ -13,10 +13,10 @@ import sys
 import pytest
 from test_imports import MODULES, import_statements
 
-from vitedu import doctor
 from vitedu.__main__ import main
+from vitedu.commands import doctor
+from vitedu.commands.doctor import ProcessResult
 from vitedu.course import results
-from vitedu.doctor import ProcessResult
 
 POSIX = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
 NO_POSIX = f"""

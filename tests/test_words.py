@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from vitedu import exercises, words
+from vitedu import exercises
 from vitedu.grading.box.package_view import earlier_exercises as earlier
-from vitedu.words import WordsError, check_table, format_problems, read
+from vitedu.ground import words
+from vitedu.ground.words import WordsError, check_table, format_problems, read
 
 SOUND = """[[exercise]]
 id = "patchify"
@@ -139,10 +140,10 @@ def test_part_is_said_where_it_holds():
 @pytest.mark.parametrize("how", ["missing", "broken"])
 def test_package_without_its_syllabus_says_so_in_one_line(how, tmp_path):
     """Without it, as from a wheel that lacks it, nothing can go on; the command says why."""
-    package = Path(words.__file__).parent
+    package = Path(words.__file__).parents[1]
     skipped = shutil.ignore_patterns("__pycache__", "*.safetensors", "*.jpg")
     shutil.copytree(package, tmp_path / "vitedu", ignore=skipped)
-    syllabus = tmp_path / "vitedu" / "exercises.toml"
+    syllabus = tmp_path / "vitedu" / "course" / "exercises.toml"
     syllabus.unlink()
     if how == "broken":
         syllabus.write_text("[[exercise]]\nid = 3\n")
@@ -150,4 +151,4 @@ def test_package_without_its_syllabus_says_so_in_one_line(how, tmp_path):
         [sys.executable, "-m", "vitedu", "list"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-    assert "vitedu/exercises.toml" in done.stderr
+    assert "vitedu/course/exercises.toml" in done.stderr

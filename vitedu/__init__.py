@@ -23,6 +23,8 @@ if "IPython" in sys.modules:  # a notebook explains missing names, and finds the
     watch()
     install()
 
+# modules that notebooks of 0.2 import and that have moved are found under their old names
+__path__.append(os.path.join(__path__[0], "commands", "old_names"))
 __version__ = "0.3.0.dev0"
 __all__ = ["challenge", "check", "export_model", "hint", "progress", "reset", "solution", "Report"]
 

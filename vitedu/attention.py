@@ -1,7 +1,7 @@
 """Notebook 02: every patch looks at every other.
 
 Role: softmax, attention, heads. Written out longhand: ``F.scaled_dot_product_attention`` is the
-oracle of its tests. Faster and richer forms of the layer stand in ``vitedu.fast``.
+oracle of its tests. Faster and richer forms of the layer stand in ``vitedu.extras.fast``.
 
 Legend: B batch, T tokens, D embed_dim, nh heads, hd = D/nh head_dim, Tq Tk queries and keys.
 

@@ -3,7 +3,7 @@
 Role: attention in windows, attention that is linear in the number of tokens, fewer tokens by
 pruning and by merging, several images in one sequence, a trained model with fewer tokens or int8
 weights, and the models that the notebook trains to compare.
-Not here: the fused kernel (``vitedu.fast``), training (``vitedu.bench.experiments``),
+Not here: the fused kernel (``vitedu.extras.fast``), training (``vitedu.bench.experiments``),
 figures (``vitedu.plots.efficient``).
 
 Legend: B batch, T tokens, N patches, D embed_dim, d hd head_dim, nh heads, w window_size, gh gw

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitedu.words import WordsError, check_table, place, read
+from vitedu.ground.words import WordsError, check_table, place, read
 
 CHAPTERS = (
     "patches",
@@ -42,7 +42,7 @@ MINUTES = {
     "09_transfer": 105,
 }
 QUICK = 0.72  # of these minutes: the share that quick readers needed
-FILE = Path(__file__).with_suffix(".toml")
+FILE = Path(__file__).with_name("course") / "exercises.toml"
 
 
 @dataclass(frozen=True)

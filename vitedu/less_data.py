@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.encoder import EncoderBlock
-from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
+from vitedu.extras.options import VisionTransformerWithOptions, ViTConfigWithOptions
 from vitedu.patches import add_class_token_and_positions, sincos_positions_2d
 from vitedu.vit import VisionTransformer
 

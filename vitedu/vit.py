@@ -41,7 +41,7 @@ class ViTConfig:
         if cls is ViTConfig and (others := [name for name in fields if not hasattr(cls, name)]):
             raise TypeError(
                 f"ViTConfig has no field {', '.join(others)}, only {', '.join(vars(ViTConfig()))}; "
-                "vitedu.options.ViTConfigWithOptions has the options."
+                "vitedu.extras.options.ViTConfigWithOptions has the options."
             )
         return super().__new__(cls)
 
@@ -153,7 +153,7 @@ def initialise(model: VisionTransformer) -> None:
     if hasattr(config, "has_options") and not hasattr(model, "has_options"):
         raise TypeError(
             f"{type(model).__name__} takes a ViTConfig (got a {type(config).__name__}); "
-            "vitedu.options.build_model(config) builds a model with options."
+            "vitedu.extras.options.build_model(config) builds a model with options."
         )
     for module in model.modules():
         if isinstance(module, nn.Linear):

@@ -33,7 +33,7 @@ from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.judge import DRAWS
 from vitedu.grading.pages.publish import publish
 from vitedu.grading.student import Parts
-from vitedu.progressbar import ProgressBar
+from vitedu.ground.progressbar import ProgressBar
 
 NOTEBOOK = "01_patches"  # six functions, three values, and the one that every course hands out
 FACTOR = 10.0  # times nbgrader's rate: the aim

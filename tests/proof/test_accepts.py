@@ -25,7 +25,7 @@ from vitedu.checks.observing.case import Case, Recipe
 from vitedu.checks.writing.checker import Checker, find_checker
 from vitedu.checks.writing.mistake_files import words_path
 from vitedu.exercises import EXERCISES
-from vitedu.words import read
+from vitedu.ground.words import read
 
 CODE = [e for e in EXERCISES if e.kind != "value"]
 SEEDS = (0, 1, 2, 3, 4)

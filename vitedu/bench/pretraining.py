@@ -20,13 +20,14 @@ import torch
 from torch import nn
 
 from vitedu.data import Data, load_data
+from vitedu.extras.options import build_model, preset
 from vitedu.fitting.augmentation import brightness, contrast, saturation
 from vitedu.fitting.checkpoints import save_checkpoint
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import autocast
 from vitedu.fitting.loop import fit
 from vitedu.fitting.optimizers import make_optimizer
-from vitedu.hardware import pick_device, pick_precision
+from vitedu.ground.hardware import pick_device, pick_precision
 from vitedu.less_data import (
     MaskedAutoencoder,
     PrototypeHead,
@@ -34,7 +35,6 @@ from vitedu.less_data import (
     masked_patch_loss,
     random_resized_crop,
 )
-from vitedu.options import build_model, preset
 from vitedu.patches import patchify
 from vitedu.training import random_crop_flip, warmup_cosine
 from vitedu.vit_and_cnn import ResNet

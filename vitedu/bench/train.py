@@ -17,9 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.hardware import keep_freed_memory
-from vitedu.options import build_model, preset, with_options
-from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread
+from vitedu.extras.options import build_model, preset, with_options
+from vitedu.ground.hardware import keep_freed_memory
+from vitedu.ground.stopwatch import machine, median_speedup, seconds_in_turn, spread
 from vitedu.vit import ViTConfig
 
 BASE = "timm"  # whose rate the others' are divided by

@@ -12,7 +12,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from vitedu.files import data_folder
+from vitedu.ground.files import data_folder
 
 # (folder of the student's results, exercise) -> the registered reference
 _references: dict[tuple[Path, str], Any] = {}

@@ -61,7 +61,7 @@ def train(args) -> None:
     import torch
 
     from vitedu.bench.train import bench_train
-    from vitedu.hardware import check_device, pick_device, pick_precision
+    from vitedu.ground.hardware import check_device, pick_device, pick_precision
 
     check_device(args.device)
     device = pick_device() if args.device == "auto" else torch.device(args.device)
@@ -80,7 +80,7 @@ def experiments(args) -> None:
     from dataclasses import replace
 
     from vitedu.bench.experiments import complete, data_of, find, names, table
-    from vitedu.hardware import current_profile
+    from vitedu.ground.hardware import current_profile
 
     if not args.name:
         for name in names():

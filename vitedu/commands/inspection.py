@@ -14,7 +14,7 @@ from vitedu.checks.writing import checker as checkers
 from vitedu.checks.writing import mistake_files as files
 from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
 from vitedu.exercises import EXERCISES, FILE, Exercise
-from vitedu.words import WordsError, format_problems
+from vitedu.ground.words import WordsError, format_problems
 
 PARTS = {*PART_OF_STAGE.values(), "values", "returns", "errors"}  # that need no case of their own
 

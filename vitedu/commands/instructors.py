@@ -86,7 +86,7 @@ def assign_notebooks(args) -> None:
 
 def grade_class(args) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
-    from vitedu.doctor import NO_BOX, can_isolate
+    from vitedu.commands.doctor import NO_BOX, can_isolate
 
     if not can_isolate():
         raise ValueError(f"{NO_BOX}.")

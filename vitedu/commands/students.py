@@ -270,7 +270,7 @@ def write_completion(args) -> None:
 
 def run_doctor(args) -> int:
     """Print the findings; status 1 where something must be mended."""
-    from vitedu.doctor import check_lesson, diagnose, text
+    from vitedu.commands.doctor import check_lesson, diagnose, text
 
     findings = check_lesson() if args.lesson else diagnose()
     print(text(findings))

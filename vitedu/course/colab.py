@@ -27,7 +27,7 @@ from nbformat import NotebookNode
 
 from vitedu import __version__
 from vitedu.course.notebooks import find_notebooks, shelf_path
-from vitedu.files import write_whole
+from vitedu.ground.files import write_whole
 
 PLACEHOLDER = "OWNER_NOT_SET/vitedu"  # GitHub allows no account of this name
 REPOSITORY = "OWNER_NOT_SET/vitedu"  # `vitedu slug` writes this line

@@ -90,8 +90,8 @@ def _lint_exercises(notebook: NotebookNode, stem: str) -> Iterator[str]:
     for name, expected in zip_longest(found, own, fillvalue="nothing"):
         if name != expected:
             yield (
-                f"file: has the stub of {name} where vitedu/exercises.toml has {expected}; mark "
-                'one cell for each exercise, in order, with {"vitedu": {"exercise": its id}}.'
+                f"file: has the stub of {name} where vitedu/course/exercises.toml has {expected}; "
+                'mark one cell for each exercise, in order, with {"vitedu": {"exercise": its id}}.'
             )
             break
     for index, name in places:

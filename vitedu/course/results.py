@@ -3,7 +3,7 @@
 Role: stores the result of each check, the number of hints taken, what was guessed before a
 measurement (``course.predictions``) and what a student measured (``course.kept``), and shows the
 results as a table. Loads neither torch nor numpy. The folder and the lock come from
-``vitedu.files``.
+``vitedu.ground.files``.
 
 Two results of every exercise are kept: the latest and the best. A later failure changes only the
 latest, so points once earned stay until ``forget``. The tables count the best and say where the
@@ -24,8 +24,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from vitedu import files
 from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, find, in_notebook, notebook_named
+from vitedu.ground import files
 
 STATUSES = ("passed", "failed", "error", "not_attempted")
 NUM_HINTS = 3

@@ -23,7 +23,7 @@ from vitedu.course.notebooks import (
     without_outputs,
 )
 from vitedu.exercises import BY_ID, EXERCISES
-from vitedu.files import write_whole
+from vitedu.ground.files import write_whole
 
 RECORD = ".vitedu.json"
 PAGES = ("AGENTS.md", "words.md")  # that belong beside the notebooks

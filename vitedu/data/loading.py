@@ -22,7 +22,7 @@ import torch
 from vitedu.data import cifar10
 from vitedu.data.image_folder import find_images, read_images
 from vitedu.data.shapes import SHAPES, draw_shapes
-from vitedu.files import cache_folder
+from vitedu.ground.files import cache_folder
 
 SPLITS = ("train", "validation", "test")
 SHAPES_SIZES = (10_000, 1_000, 2_000)

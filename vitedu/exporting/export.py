@@ -28,7 +28,7 @@ from vitedu.exporting.parts import (
 )
 from vitedu.exporting.source import Unreadable, collect
 from vitedu.exporting.trial import find_idle, find_slow, try_parts
-from vitedu.files import data_folder, file_lock, write_whole
+from vitedu.ground.files import data_folder, file_lock, write_whole
 
 SEAL = "# written by vitedu, and not edited since: "
 NOT_KEPT = "its text is not stored: check it again"

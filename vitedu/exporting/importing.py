@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from vitedu.exercises import BY_ID, Exercise
-from vitedu.files import data_folder, write_whole
+from vitedu.ground.files import data_folder, write_whole
 
 YOURS, COURSE, OPEN = "yours", "the course's", "open"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from vitedu.files import replace_file
+from vitedu.ground.files import replace_file
 
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 TOLERANCE = 1e-5  # between the outputs, as a share of the largest where that is above 1

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import nn
 
-from vitedu.files import write_whole
+from vitedu.ground.files import write_whole
 from vitedu.pretrained.reading import refuse_nan
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "config.json"

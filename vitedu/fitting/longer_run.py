@@ -25,12 +25,12 @@ from torch import nn
 
 from vitedu.exporting.export import export_model
 from vitedu.exporting.importing import find_file
-from vitedu.files import data_folder, file_lock, write_whole
 from vitedu.fitting.checkpoints import DESCRIPTION, load_checkpoint, load_description
 from vitedu.fitting.model_file import COPY
 from vitedu.fitting.runs import METRICS, STATE, main_train
+from vitedu.ground.files import data_folder, file_lock, write_whole
+from vitedu.ground.progressbar import duration
 from vitedu.plots.explorer import kernel_answers
-from vitedu.progressbar import duration
 
 WISH, LOG, LOCK = "wish.json", "log.txt", "lock"
 MOST_EPOCHS = 40  # as the shipped model had; later this recipe learns photographs by heart

@@ -44,8 +44,8 @@ from vitedu.fitting.history import (
 )
 from vitedu.fitting.optimizers import freeze, make_optimizer, update_average
 from vitedu.fitting.resuming import load_state, save_state
-from vitedu.hardware import keep_freed_memory, pick_device, pick_precision
-from vitedu.progressbar import ProgressBar, notebook_display
+from vitedu.ground.hardware import keep_freed_memory, pick_device, pick_precision
+from vitedu.ground.progressbar import ProgressBar, notebook_display
 from vitedu.training import cross_entropy, warmup_cosine
 
 __all__ = ["Run", "fit", "logits_of", "measure_test_accuracy", "predict"]

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from vitedu.fitting.config import TrainConfig
-from vitedu.hardware import pick_precision
+from vitedu.ground.hardware import pick_precision
 from vitedu.training import orthogonalise, weight_decay_groups
 from vitedu.transfer import layerwise_lr_groups
 

@@ -20,10 +20,10 @@ from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import predict
 from vitedu.fitting.history import EpochResult, History
 from vitedu.fitting.loop import fit
+from vitedu.ground.progressbar import duration
 from vitedu.plots.explorer import kernel_answers, show_live
 from vitedu.plots.style import DPI, MARGIN, WIDTH, CourseFigure
 from vitedu.plots.training import show_moment
-from vitedu.progressbar import duration
 
 SECONDS = 1.0  # between two pictures of a running training
 WIDTH_PX = round((WIDTH + 2 * MARGIN) * DPI)  # its pictures' width on the page

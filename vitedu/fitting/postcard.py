@@ -17,8 +17,8 @@ from vitedu.course.parsing import without_docstrings
 from vitedu.course.references import reference_source
 from vitedu.data.photograph import square_photograph
 from vitedu.exercises import find
-from vitedu.files import write_whole
 from vitedu.fitting.evaluating import scaling
+from vitedu.ground.files import write_whole
 from vitedu.inside import class_attention
 from vitedu.plots import ink
 from vitedu.plots.parts import write

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from vitedu.data import Data, load_data
-from vitedu.files import write_whole
+from vitedu.extras.options import ViTConfigWithOptions, build_model, preset
 from vitedu.fitting.checkpoints import (
     DESCRIPTION,
     WEIGHTS,
@@ -35,8 +35,8 @@ from vitedu.fitting.recipes import FINE_TUNING, recipe, thread_recipe
 from vitedu.fitting.resuming import refuse_changes
 from vitedu.fitting.settings import read_settings
 from vitedu.fitting.starting import Start, load_start, match, rebuild
-from vitedu.hardware import check_device
-from vitedu.options import ViTConfigWithOptions, build_model, preset
+from vitedu.ground.files import write_whole
+from vitedu.ground.hardware import check_device
 from vitedu.pretrained.conversions import PublishedConfig
 from vitedu.vit import VisionTransformer
 

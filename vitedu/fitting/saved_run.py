@@ -17,7 +17,7 @@ from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.fitting.model_file import ModelFile
 from vitedu.fitting.runs import load
 from vitedu.fitting.starting import Start, rebuild
-from vitedu.hardware import check_device, pick_device, pick_precision
+from vitedu.ground.hardware import check_device, pick_device, pick_precision
 from vitedu.pretrained import reading
 from vitedu.pretrained.loading import class_distance, load_pretrained
 from vitedu.pretrained.published import prepare_as_trained, preprocessing, publishes_head

@@ -15,7 +15,7 @@ from torch import nn
 
 from vitedu.fitting.evaluating import predict
 from vitedu.fitting.history import broken_loss
-from vitedu.progressbar import notebook_display
+from vitedu.ground.progressbar import notebook_display
 
 SECONDS = 3.0  # between two pictures
 

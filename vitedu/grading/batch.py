@@ -27,7 +27,6 @@ from typing import Any
 from vitedu.checks.writing.checker import MOST_POLISH
 from vitedu.checks.writing.inputs import SPLIT
 from vitedu.exercises import EXERCISES, Exercise, find, in_notebook, notebook_named, select
-from vitedu.files import UNFINISHED, file_lock, write_whole
 from vitedu.grading.grades import (
     Flag,
     Submission,
@@ -41,7 +40,8 @@ from vitedu.grading.intake.flags import PARTNERS
 from vitedu.grading.intake.notebook_file import Unreadable, open_regular
 from vitedu.grading.intake.submissions import clean_name, stem_of
 from vitedu.grading.student import Parts, catch_faults, grade_submission, versions
-from vitedu.progressbar import ProgressBar
+from vitedu.ground.files import UNFINISHED, file_lock, write_whole
+from vitedu.ground.progressbar import ProgressBar
 
 # A notebook is graded by default if it occurs in this share of the submissions, compared with the
 # most frequent notebook.

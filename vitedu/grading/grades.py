@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from vitedu import words
 from vitedu.exercises import BY_ID, EXERCISES, Exercise
+from vitedu.ground import words
 
 PASSED, FAILED, NOT_GRADABLE = STATES = ("passed", "failed", "not_gradable")
 

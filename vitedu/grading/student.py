@@ -51,7 +51,8 @@ SOURCES = [
     *"checks/**/*.py checks/**/*.toml grading/box/*.* grading/intake/*.py".split(),
     *"grading/transport/*.py grading/[gjrs]*.py".split(),
     # with the options of models in arguments
-    *"grading/words.toml exercises.* words.py options.py fast.py".split(),
+    *"grading/words.toml exercises.py course/exercises.toml ground/words.py".split(),
+    *"extras/options.py extras/fast.py".split(),
     *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),
 ]
 

@@ -20,7 +20,7 @@ from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from vitedu.hardware import current_profile
+from vitedu.ground.hardware import current_profile
 from vitedu.plots.parts import frame
 from vitedu.plots.style import DPI, WIDTH, CourseFigure, hide_ticks, styled
 

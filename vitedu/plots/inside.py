@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from vitedu.files import write_whole
+from vitedu.ground.files import write_whole
 from vitedu.plots import ink
 from vitedu.plots.charts import show_images
 from vitedu.plots.parts import draw_image, draw_map, name_rows, uniform_bar

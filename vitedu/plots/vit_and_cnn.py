@@ -6,7 +6,7 @@ Role: numbers in, a matplotlib figure out. Not here: any measuring; a figure dra
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from vitedu.files import write_whole
+from vitedu.ground.files import write_whole
 from vitedu.plots import ink
 from vitedu.plots.style import DPI, WIDTH, CourseFigure, panel, styled
 

@@ -23,7 +23,7 @@ from torch import nn
 
 from vitedu.attention import merge_heads, scaled_dot_product_attention, split_heads
 from vitedu.encoder import Mlp
-from vitedu.options import (
+from vitedu.extras.options import (
     VisionTransformerWithOptions,
     ViTConfigWithOptions,
     build_model,

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from vitedu.data.loading import is_integer
-from vitedu.options import build_model
+from vitedu.extras.options import build_model
 from vitedu.pretrained import reading
 from vitedu.pretrained.conversions import (
     convert_huggingface_weights,

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from vitedu.data import Data
 from vitedu.data.loading import of_data
-from vitedu.options import with_options
+from vitedu.extras.options import with_options
 from vitedu.vit import ViTConfig
 
 FOLDER = Path(__file__).parent

@@ -34,8 +34,8 @@ from vitedu.data.loading import Split, of_data
 from vitedu.data.shapes import draw_shapes
 from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting.evaluating import measure
-from vitedu.hardware import Profile, pick_device
-from vitedu.stopwatch import machine
+from vitedu.ground.hardware import Profile, pick_device
+from vitedu.ground.stopwatch import machine
 
 FOLDER = Path(__file__).parent
 DATA = "cifar10"  # what experiments run on

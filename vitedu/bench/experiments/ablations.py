@@ -5,7 +5,7 @@ choices, so validation images decide. A change for the worse stays in the list.
 """
 
 from vitedu.bench.experiments import Arms, Settings, settings_of, training
-from vitedu.options import build_model, preset
+from vitedu.extras.options import build_model, preset
 
 PRESET = "vit_pico_patch4_32"
 TEXTBOOK = "textbook: class token, AdamW 1e-3"

@@ -15,8 +15,8 @@ from vitedu.bench.experiments import Arms, Profile, Results, drawings, look_up
 from vitedu.data.shapes import SHAPES
 from vitedu.data.targets import CAPTIONS, VOCABULARY, caption_of, facts_of
 from vitedu.encoder import EncoderBlock
+from vitedu.extras.options import build_model
 from vitedu.less_data import descend
-from vitedu.options import build_model
 from vitedu.pretrained.reading import normalize, read_course_model
 from vitedu.transfer import clip_loss, sigmoid_contrastive_loss
 

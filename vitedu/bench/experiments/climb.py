@@ -11,9 +11,9 @@ import torch
 
 from vitedu.bench.experiments import Arms, Measurement, Profile, by_arm, images, train_and_measure
 from vitedu.data import Data
+from vitedu.extras.options import build_model, preset
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.evaluating import predict
-from vitedu.options import build_model, preset
 
 PRESET = "vit_pico_patch4_32"
 COMMON = {"epochs": 1, "batch_size": 64, "weight_decay": 0.1, "crop_padding": None}

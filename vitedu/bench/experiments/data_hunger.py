@@ -13,8 +13,8 @@ from torch import nn
 
 from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load, train_and_measure
 from vitedu.data import Data
+from vitedu.extras.options import ViTConfigWithOptions, build_model
 from vitedu.fitting.loop import TrainConfig, logits_of
-from vitedu.options import ViTConfigWithOptions, build_model
 from vitedu.vit_and_cnn import SmallCNN
 
 COUNTS = (200, 800, 3_200)

@@ -13,9 +13,9 @@ import torch
 from vitedu.bench.experiments import Arms, Profile, Results, train_and_measure
 from vitedu.data.drawings import draw_folder
 from vitedu.data.loading import load_folder
+from vitedu.extras.options import build_model, preset
 from vitedu.fitting.recipes import FINE_TUNING
 from vitedu.fitting.starting import load_start, match, rebuild
-from vitedu.options import build_model, preset
 
 DATA = "drawings"
 ARMS: Arms = {

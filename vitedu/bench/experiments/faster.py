@@ -12,8 +12,8 @@ from typing import Any
 from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load
 from vitedu.bench.experiments.fewer_tokens import NAME, PLANS, leaving, share_right
 from vitedu.efficient import forward_with, quantised, with_int8_kernel
+from vitedu.ground.stopwatch import least_milliseconds
 from vitedu.pretrained import load_pretrained
-from vitedu.stopwatch import least_milliseconds
 
 NUMBERS: dict[str, Any] = {  # name -> makes a copy of a model that computes with them
     "float32": copy.deepcopy,

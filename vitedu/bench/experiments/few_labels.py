@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from vitedu.bench.experiments import DATA, Arms, Data, Measurement, Profile, cut, load, look_up
-from vitedu.options import build_model, with_options
+from vitedu.extras.options import build_model, with_options
 from vitedu.pretrained.reading import read_course_model
 from vitedu.transfer import LoRALinear, accuracy_of, fit_to, layerwise_lr_groups
 from vitedu.vit import VisionTransformer, capture

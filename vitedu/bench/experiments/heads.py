@@ -12,8 +12,8 @@ from torch import nn
 from vitedu.bench.experiments import Arms, Profile, Results, drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.data.targets import boxes_of, depth_of, overlap
+from vitedu.extras.options import build_model
 from vitedu.less_data import descend
-from vitedu.options import build_model
 from vitedu.patches import unpatchify
 from vitedu.pretrained.reading import normalize, read_course_model
 from vitedu.vit import VisionTransformer, ViTConfig, capture

@@ -13,10 +13,10 @@ import torch.nn.functional as F
 
 from vitedu.bench.experiments import Arms, Results, cut, images, settings_of, train_and_measure
 from vitedu.data import Data
+from vitedu.extras.options import VisionTransformerWithOptions, with_options
 from vitedu.fitting import TrainConfig
-from vitedu.hardware import Profile
+from vitedu.ground.hardware import Profile
 from vitedu.inside import attention_distance, maps_of, pointing_game, position_similarity
-from vitedu.options import VisionTransformerWithOptions, with_options
 from vitedu.vit import VisionTransformer, ViTConfig, capture
 from vitedu.vit_and_cnn import shuffle_patches
 

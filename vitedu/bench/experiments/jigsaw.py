@@ -9,10 +9,10 @@ from dataclasses import replace
 import torch
 
 from vitedu.bench.experiments import Arms, Profile, Results, Split, images, train_and_measure
+from vitedu.extras.transplant import TorchEncoderViT
 from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.fitting.recipes import thread_recipe
 from vitedu.patches import add_class_token_and_positions
-from vitedu.transplant import TorchEncoderViT
 from vitedu.vit import PRESETS
 from vitedu.vit_and_cnn import shuffle_patches
 

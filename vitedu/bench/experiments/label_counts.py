@@ -12,8 +12,8 @@ from torch import nn
 
 from vitedu.bench.experiments import Arms, Data, Measurement, Profile, Results, by_arm
 from vitedu.bench.experiments.less_data import draw, photographs
+from vitedu.extras.options import build_model, preset
 from vitedu.inside import probe_accuracy
-from vitedu.options import build_model, preset
 from vitedu.pretrained import load_pretrained
 from vitedu.pretrained.reading import shipped_models
 

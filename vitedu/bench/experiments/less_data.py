@@ -12,9 +12,9 @@ import torch
 
 from vitedu.bench.experiments import DATA, Arms, Profile, cut, load, look_up, train_and_measure
 from vitedu.data.loading import Data, Split
+from vitedu.extras.options import ViTConfigWithOptions, build_model
 from vitedu.fitting.loop import TrainConfig, measure
 from vitedu.less_data import random_resized_crop
-from vitedu.options import ViTConfigWithOptions, build_model
 from vitedu.patches import sincos_positions_2d
 from vitedu.vit import VisionTransformer
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from vitedu.bench.experiments import Arms, settings_of
 from vitedu.bench.experiments.without_one_part import one_epoch
-from vitedu.options import build_model, preset
+from vitedu.extras.options import build_model, preset
 
 ARMS: Arms = {
     "textbook": {},

@@ -5,7 +5,7 @@ The run of notebook 01, which takes about a minute. Validation images choose, ov
 """
 
 from vitedu.bench.experiments import Arms, training
-from vitedu.transplant import TorchEncoderViT
+from vitedu.extras.transplant import TorchEncoderViT
 from vitedu.vit import PRESETS
 
 SETTINGS = {"optimizer": "muon", "lr": 4e-3, "batch_size": 64, "weight_decay": 0.1}

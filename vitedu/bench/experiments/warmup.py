@@ -12,7 +12,7 @@ from torch import nn
 
 from vitedu.bench.experiments import DATA, Arms, Profile, Results, cut, load
 from vitedu.encoder import EncoderBlock
-from vitedu.options import build_model, preset
+from vitedu.extras.options import build_model, preset
 from vitedu.training import train_one_epoch, weight_decay_groups
 from vitedu.vit import VisionTransformer
 

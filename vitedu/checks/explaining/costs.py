@@ -21,10 +21,10 @@ from vitedu.checks.writing.checker import find_checker
 from vitedu.checks.writing.mistake_files import read_mistakes
 from vitedu.checks.writing.mistakes import Edits, Mistake, apply_edits, bare_source, run_source
 from vitedu.data import Data, load_data
+from vitedu.extras.options import with_options
 from vitedu.fitting.evaluating import logits_of
-from vitedu.options import with_options
+from vitedu.ground.progressbar import ProgressBar
 from vitedu.pretrained.reading import first_line
-from vitedu.progressbar import ProgressBar
 from vitedu.vit import VisionTransformer, ViTConfig
 
 # what a notebook shows: the exercises, and of each the mistakes

@@ -22,7 +22,7 @@ from typing import Any
 
 from vitedu.checks.writing import evidence
 from vitedu.checks.writing.mistakes import COMMON_NAMES, Edits, Mistake, ValueMistake
-from vitedu.words import WordsError, check_table, place, read
+from vitedu.ground.words import WordsError, check_table, place, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
 ERRORS = Path(__file__).with_name("errors.toml")

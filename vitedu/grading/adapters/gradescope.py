@@ -24,11 +24,11 @@ from pathlib import Path
 import vitedu
 from vitedu.checks.writing.inputs import SPLIT
 from vitedu.exercises import EXERCISES, Exercise, select
-from vitedu.files import replace_file, write_whole
 from vitedu.grading.grades import SubmissionGrade, not_gradable
 from vitedu.grading.intake.submissions import read_folder
 from vitedu.grading.pages.exports import gradescope_results
 from vitedu.grading.student import Parts, grade_submission
+from vitedu.ground.files import replace_file, write_whole
 
 SETTINGS_FILE = "assignment.json"
 MAX_METADATA = 2**20  # the most bytes of submission_metadata.json that are read

@@ -18,10 +18,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitedu import words
 from vitedu.grading.box.canary import write_frame
 from vitedu.grading.box.conversation import Worker, WorkerTrouble
 from vitedu.grading.box.limits import Limits
+from vitedu.ground import words
 
 PACKAGE = Path(__file__).parents[2]
 HOME = os.path.expanduser("~")

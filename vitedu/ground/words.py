@@ -20,7 +20,7 @@ class WordsError(ValueError):
 
 def place(path: Path) -> str:
     """Name a file as a maintainer knows it: from ``vitedu`` on, if it belongs to the package."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     return path.relative_to(package.parent).as_posix() if package in path.parents else path.name
 
 
@@ -77,7 +77,7 @@ def check_table(
     Example:
         >>> check_table("a.toml, entry 1", {"id": "a"}, {"id": str, "points": int}, {})
         Traceback (most recent call last):
-        vitedu.words.WordsError: a.toml, entry 1: has no "points"; add it, a whole number.
+        vitedu.ground.words.WordsError: a.toml, entry 1: has no "points"; add it, a whole number.
     """
     types = {**required, **optional}
     if not isinstance(table, dict):

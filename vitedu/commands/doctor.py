@@ -19,8 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitedu import __version__, files
+from vitedu import __version__
 from vitedu.course.environments import ROOT, has_nvidia_gpu, is_clone
+from vitedu.ground import files
 
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
 NO_BOX = "grading isolates answers by what Linux offers; on Windows work in WSL"
@@ -194,7 +195,7 @@ def machine() -> Iterator[Condition]:
     import torch
 
     from vitedu.data import load_data
-    from vitedu.hardware import current_profile, pick_device, pick_precision
+    from vitedu.ground.hardware import current_profile, pick_device, pick_precision
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield Condition("cores", "good", str(cores))

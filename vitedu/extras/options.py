@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.fast import MLPS, ConvStem, block_with_options
+from vitedu.extras.fast import MLPS, ConvStem, block_with_options
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, initialise
 

@@ -1,0 +1,3 @@
+"""Where notebooks of 0.2 look for ``vitedu.extras.transplant``."""
+
+from vitedu.extras.transplant import *  # noqa: F403

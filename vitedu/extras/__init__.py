@@ -1,0 +1,1 @@
+"""What a textbook's model does without: options, fast layers, weights that move."""

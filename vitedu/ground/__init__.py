@@ -1,0 +1,1 @@
+"""What the whole package stands on; nothing here knows of Transformers."""
