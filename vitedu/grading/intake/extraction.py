@@ -222,7 +222,8 @@ def _binds(node: ast.stmt) -> set[str]:
     """Return the names that a statement of the course binds, or whose value it may change."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return {node.name}
-    called = root(node.value) if isinstance(node, ast.Expr) else set[str]()
+    calls = (each.value for each in ast.walk(node) if isinstance(each, ast.Expr))
+    called = set[str]().union(*map(root, calls))
     return (bound_by(node, is_own=False) | called) - SHOWING
 
 
