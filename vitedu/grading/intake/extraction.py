@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 from vitedu.course.parsing import global_names, parse
 from vitedu.course.references import first_line
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_file
-from vitedu.grading.box.statements import bound_by, root
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Script, ScriptCell, Submission
 from vitedu.grading.intake.flags import scan_answer, split_tokens, token_runs
 from vitedu.grading.intake.notebook_file import Cell, read_modules, read_notebook
@@ -32,7 +31,9 @@ from vitedu.grading.intake.submissions import clean_name, stem_of
 
 MAX_SOURCE = 100_000  # characters of a cell
 MAX_FOR_IPYTHON = 20_000  # a larger cell gets this package's own rule
-SHOWING = {"plots", *dir(builtins)}  # a call of them changes nothing
+# names with which calls begin that show something and change nothing
+UNCHANGED = {"torch", "nn", "F", "math", "np", *dir(builtins)}
+SHOWING = {"print", "plots", "compare", "confirm", "progress", "display"}
 # a definition or an assignment; not ``x = report.implementation`` and its kin, which are no answer
 _BINDS = re.compile(
     r"^[ \t]*(?:(?:def|class|async def|type)[ \t]+([^\W\d]\w*)"
@@ -220,10 +221,32 @@ def _names_read(source: str) -> set[str]:
 
 def _binds(node: ast.stmt) -> set[str]:
     """Return the names that a statement of the course binds, or whose value it may change."""
+    names = {getattr(node, "name", "")}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.split(".")[0] for alias in node.names}
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return {node.name}
-    called = root(node.value) if isinstance(node, ast.Expr) else set[str]()
-    return (bound_by(node, is_own=False) | called) - SHOWING
+        return names
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        root = _root(node.value)
+        if root in SHOWING or root.startswith("show"):
+            return set()
+        if getattr(node.value.func, "attr", "") == "manual_seed":
+            return {"torch"}
+        names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        return names - UNCHANGED
+    for inner in ast.walk(node):
+        if isinstance(getattr(inner, "ctx", None), ast.Store):
+            names.add(_root(inner))
+        elif isinstance(inner, ast.stmt) and inner is not node:
+            names |= _binds(inner)
+    return names
+
+
+def _root(node: ast.AST) -> str:
+    """Return the name with which a chain of attributes, items and calls begins, or ""."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return getattr(node, "id", "")
 
 
 def _find_stems(name: str, cells: list[Cell], script: Script) -> set[str]:
