@@ -76,7 +76,7 @@ def test_nothing_in_the_package_parses_past_the_lock():
     """A parser of its own in any module would fail now and then in a class graded in threads."""
     package = Path(__file__).parents[1] / "vitedu"
     # what a box runs has an interpreter of its own; a doctest runs alone
-    own = {"course/parsing.py", "grading/box/cells.py", "grading/box/magics.py"}
+    own = {"course/parsing.py", "grading/box/cells.py", "grading/box/statements.py"}
     calls = [
         f"{path.relative_to(package)}: {line.strip()}"
         for path in package.rglob("*.py")

@@ -53,11 +53,11 @@ def assert_pairs_are_named(exercise: str, seed: int) -> None:
     own = [mistake.id for mistake in checker.bank if mistake.build is None]
     pairs = [p for p in itertools.combinations(own, 2) if checker.make(frozenset(p)) is not None]
     by_pair = {}
-    for pair in random.Random(0).sample(pairs, 4):
+    for pair in random.Random(0).sample(pairs, 8):
         report = judge_answer(checker, checker.make(frozenset(pair)), seed, cache)
         assert not report.is_flawless, pair
         by_pair[pair] = set(report.misconceptions)
-    assert sum(bool(ids) and ids <= set(pair) for pair, ids in by_pair.items()) >= 3, by_pair
+    assert sum(bool(ids) and ids <= set(pair) for pair, ids in by_pair.items()) >= 6, by_pair
     assert sum(ids == set(pair) for pair, ids in by_pair.items()) >= 1, by_pair
 
 

@@ -154,6 +154,10 @@ def read_photo(path: str | Path, prepare: Callable):
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(path) as image:
                 return prepare(image)
+    except Image.DecompressionBombError:
+        raise ValueError(
+            f"{path} has more pixels than Pillow opens; make it smaller, such as 1,000 pixels wide."
+        ) from None
     except Exception as error:  # decoders fail in many ways on a damaged file
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{path} cannot be read as an image: {reason}.") from None

@@ -166,7 +166,7 @@ def _write(place: Path, complete: bool = False) -> dict[str, Part]:
                 statements = source["statements"]
                 parse("\n".join([*statements.values(), statements[name]]))
                 answers[name] = statements
-            except (KeyError, SyntaxError, ValueError):  # of the version before, or damaged
+            except (KeyError, SyntaxError, TypeError, ValueError):  # of the version before, or bad
                 reasons[name] = source.get("reason", NOT_KEPT)
     parts = make_parts(answers, reasons)
     if try_parts(parts).fault:

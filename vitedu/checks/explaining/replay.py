@@ -8,7 +8,7 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from vitedu.checks.judging.compare import is_same
+from vitedu.checks.judging.compare import is_close, is_same
 from vitedu.checks.observing.case import Case, size_of
 from vitedu.checks.observing.observation import Observation, Observations, is_informative
 from vitedu.checks.observing.observe import observe
@@ -80,16 +80,31 @@ def find_mistakes(
     # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
     if len(candidates) == 1:
         return candidates
-    first, every = (
-        [m for m in some if m.edits and reproduces(checker.combine([m]), rest)]
-        for some in (singles, [variant for m in singles for variant in m.variants()])
-    )
-    pairs = itertools.chain(itertools.combinations(first, 2), itertools.combinations(every, 2))
-    for one, other in itertools.islice(pairs, MAX_PAIRS):
+    samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
+    likely = [
+        (_count_equal(checker.combine([variant]), samples, got, cache), variant)
+        for mistake in singles
+        if mistake.edits
+        for variant in mistake.variants()
+    ]
+    pairs = sorted(itertools.combinations(likely, 2), key=lambda two: -two[0][0] - two[1][0])
+    for (_, one), (_, other) in pairs[:MAX_PAIRS]:
         together = None if one.id == other.id else checker.combine([one, other])
         if together is not None and reproduces(together, wrong + rest):
             return [one, other]
     return []
+
+
+def _count_equal(
+    implementation: Any, cases: list[Case], got: Observations, cache: ReplayCache
+) -> int:
+    """Count the arrays of an answer that a mistake alone gives too."""
+    count = 0
+    for case in cases:
+        theirs = cache.observe(implementation, case).arrays
+        for name, x in got[case.name].arrays.items():
+            count += name in theirs and is_close(case, x, theirs[name])
+    return count
 
 
 def _is_distinctive(case: Case, seen: Observation) -> bool:

@@ -84,13 +84,15 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         model.get_parameter(name).requires_grad_(False)
     for value in nn.Module.parameters(model):  # what an earlier loss.backward() left
         value.grad = torch.ones_like(value)
-    state = module_state(model)
+    state, kinds = module_state(model), [(part, type(part)) for part in nn.Module.modules(model)]
     torch.set_grad_enabled(was_enabled)
     args = build_args(case) | {"model": model}
     if "batches" in args:
         args["batches"] = batches_of(case)
     result = call_answer(answer, case, args)
     is_enabled = torch.is_grad_enabled()
+    for part, kind in kinds:  # an answer may leave a class that lies about its mode
+        object.__setattr__(part, "__class__", kind)
     inputs = {n: value for n, value in case.args.items() if n not in ("model", "batches")}
     seen.modified = find_modified_args(replace(case, args=inputs), args)
     if "instances" in case.extra:
