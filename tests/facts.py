@@ -273,7 +273,7 @@ assert run.returncode == 0 and "below 1e-5: True" in run.stdout
 assert fold_difference < 1e-4 and by_table["resized"][-1] > by_table["zeros"][-1]
 assert ways["head only"][0] == 970 and ways["LoRA"][0] < 0.04 * ways["full"][0]
 assert costs["LoRA"]["file"] < 0.06 * costs["full"]["file"]
-assert costs["LoRA"]["activations"] > 0.9 * costs["full"]["activations"]
+assert 0.7 < costs["LoRA"]["activations"] / costs["full"]["activations"] < 0.9
 assert costs["head only"]["activations"] < 30_000
 assert len(CAPTIONS) == 40 and len(WORDS) == 14 and is_hidden(torch.arange(40)).sum() == 10
 assert seen > 10 and any(any(row) for row in fits.values())
