@@ -12,8 +12,8 @@ from vitedu.exercises import EXERCISES
 from vitedu.ground.words import format_problems
 
 ROOT = Path(__file__).parents[1]
-MOST = {"vitedu": 36_936, "tests": 25_161}  # lines of Python; tests without proof
-MOST_A_CHECKER = 36  # lines of Python in the mean
+MOST = {"vitedu": 36_957, "tests": 25_158}  # lines of Python; tests without proof
+MOST_A_CHECKER = 33  # lines of Python in the mean
 
 
 def python_files(folder):
