@@ -1,6 +1,11 @@
 """Setting up without make: what pip is asked for, where torch comes from, and what is said."""
 
 import os
+import threading
+import time
+import zipfile
+from contextlib import suppress
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -10,7 +15,43 @@ from vitedu.course import environments
 
 ROOT = Path(__file__).parents[1]
 ORDINARY = "-m pip install --requirement requirements.txt --editable ."
-INDEX = f"--retries 1 --index-url {environments.CPU_BUILD} torch>=2.9 torchvision>=0.24"
+FROM_CPU_INDEX = "-m pip install --index-url {} torch>=2.9 torchvision>=0.24"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder; ``slow`` in an address is answered after a second."""
+
+    def do_GET(self):
+        """Wait, if the address says so, and answer."""
+        time.sleep("slow" in self.path)
+        with suppress(OSError):  # nobody may be waiting any more
+            super().do_GET()
+
+    def log_message(self, *words):
+        """Say nothing."""
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """Stand for torch's index: two wheels for CPUs that hold nothing; give its address."""
+    folder = tmp_path / "whl" / "cpu"
+    for name in ("torch", "torchvision"):
+        (folder / name).mkdir(parents=True)
+        about = f"{name}-99.0+cpu.dist-info"
+        with zipfile.ZipFile(folder / name / f"{name}-99.0+cpu-py3-none-any.whl", "w") as wheel:
+            head = f"Metadata-Version: 2.1\nName: {name}\nVersion: 99.0+cpu\n"
+            tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            for file, text in {"METADATA": head, "WHEEL": tags, "RECORD": ""}.items():
+                wheel.writestr(f"{about}/{file}", text)
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), lambda *args: Quiet(*args, directory=str(tmp_path))
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/whl/cpu"
+    monkeypatch.setattr(environments, "CPU_BUILD", address)
+    yield address
+    server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture
@@ -33,23 +74,35 @@ def clone(tmp_path, monkeypatch):
     return clone
 
 
-def test_without_a_gpu_torch_comes_from_its_index_for_cpus(clone, capsys):
+def test_without_a_gpu_torch_comes_from_its_index_for_cpus(index, clone, capsys):
     """Both packages in one command, before the others, and the output says so."""
     environments.set_up(clone.root)
     venv = f"-m venv {clone.root / '.venv'}"
-    assert clone.calls == [venv, f"-m pip install {INDEX}", ORDINARY]
-    assert (
-        f"torch and torchvision come without CUDA, from {environments.CPU_BUILD}."
-        in capsys.readouterr().out
-    )
+    assert clone.calls == [venv, FROM_CPU_INDEX.format(index), ORDINARY]
+    assert f"torch and torchvision come without CUDA, from {index}." in capsys.readouterr().out
 
 
-def test_a_download_that_breaks_there_leaves_the_ordinary_build(clone, capsys):
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/cpu", "{index}/nowhere"])
+def test_an_index_that_does_not_answer_leaves_the_ordinary_build(
+    address, index, clone, monkeypatch, capsys
+):
+    """It is asked for three seconds at most; the output says what comes instead, and its size."""
+    monkeypatch.setattr(environments, "CPU_BUILD", address.format(index=index))
+    environments.set_up(clone.root)
+    assert clone.calls[1:] == [ORDINARY]
+    out = capsys.readouterr().out
+    assert "gives no answer within three seconds" in out and "5.4 GB" in out
+    start = time.monotonic()
+    assert not environments.answers(f"{index}/slow", 0.2)
+    assert time.monotonic() - start < 3 == environments.INDEX_SECONDS
+
+
+def test_a_download_that_breaks_there_leaves_the_ordinary_build(index, clone, capsys):
     """Set-up goes on; where the ordinary index breaks too, it says what to do."""
     clone.failing = ("--index-url",)
     environments.set_up(clone.root)
     assert clone.calls[-1] == ORDINARY
-    assert "That failed, so pip takes the ordinary build, 5.4 GB" in capsys.readouterr().out
+    assert "so the ordinary index follows" in capsys.readouterr().out
     clone.failing = ("--requirement",)
     with pytest.raises(OSError, match="run the same command again"):
         environments.set_up(clone.root)
@@ -112,14 +165,15 @@ def test_tests_are_set_up_once_and_pytest_gets_the_words(clone, monkeypatch):
     assert len(set_up) == 2
 
 
-def test_bundle_takes_torch_for_cpus_and_says_how_it_is_installed(clone, tmp_path):
+def test_bundle_takes_torch_for_cpus_and_says_how_it_is_installed(index, clone, tmp_path):
     """Wheels of an earlier bundle go, a folder with other things is left alone."""
     folder = tmp_path / "bundle"
     folder.mkdir()
     (folder / "old-1.0.whl").touch()
     environments.bundle(folder, clone.root)
     into = f"-m pip wheel --wheel-dir {folder}"
-    assert clone.calls == [f"{into} {INDEX}", f"{into} --requirement requirements.txt ."]
+    torch = FROM_CPU_INDEX.format(index).removeprefix("-m pip install")
+    assert clone.calls == [into + torch, f"{into} --requirement requirements.txt ."]
     assert [file.name for file in folder.iterdir()] == [environments.HOW_TO]
     environments.bundle(folder, clone.root)
     (folder / "thesis.tex").touch()

@@ -12,10 +12,14 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import threading
+import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]  # the clone; where the package is installed there is none
 CPU_BUILD = "https://download.pytorch.org/whl/cpu"  # torch without CUDA, about a tenth of the size
+INDEX_SECONDS = 3.0
 GPU_FILES = ("/proc/driver/nvidia/version", "/usr/lib/wsl/lib/nvidia-smi")
 HOW_TO = "INSTALL.txt"
 INSTALL = """\
@@ -34,8 +38,8 @@ PYTEST = "-m pytest -n logical --maxprocesses 4 --dist loadscope --timeout=300 -
 def set_up(root: Path = ROOT) -> None:
     """Create ``.venv`` and install requirements.txt and the package; ``PIP_ARGS`` goes to pip.
 
-    On Linux without an NVIDIA GPU torch and torchvision come from torch's own index for CPUs, if
-    ``PIP_ARGS`` says nothing else; where that fails, from the ordinary one.
+    On Linux without an NVIDIA GPU torch and torchvision come from torch's own index for CPUs, where
+    that answers within three seconds and ``PIP_ARGS`` says nothing else.
 
     Raises:
         ValueError: there is no clone here.
@@ -118,6 +122,34 @@ def has_nvidia_gpu() -> bool:
     return bool(shutil.which("nvidia-smi")) or any(Path(file).exists() for file in GPU_FILES)
 
 
+def answers(address: str, seconds: float = INDEX_SECONDS) -> bool:
+    """Tell whether a web address answers with success within so many seconds, names looked up."""
+    found: list[int] = []
+
+    def ask() -> None:
+        with suppress(OSError, ValueError), urllib.request.urlopen(address, timeout=seconds) as got:
+            found.append(got.status)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return found == [200]
+
+
+def _cpu_build(root: Path) -> list[str]:
+    """Give pip's words for torch and torchvision without CUDA, [] where they are not to be had."""
+    if sys.platform != "linux" or has_nvidia_gpu():
+        return []
+    if not answers(f"{CPU_BUILD}/torch/"):
+        print("No NVIDIA GPU here, but torch's CPU index gives no answer within three seconds,")
+        print("so pip takes the ordinary build, which is 5.4 GB with its CUDA libraries.")
+        return []
+    print(f"No NVIDIA GPU here: torch and torchvision come without CUDA, from {CPU_BUILD}.")
+    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    names = [line.split("#")[0].strip() for line in lines if line.startswith("torch")]
+    return ["--index-url", CPU_BUILD, *names]
+
+
 def _python(folder: Path) -> str:
     return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 
@@ -147,13 +179,9 @@ def _create(root: Path, name: str) -> str:
 
 def _torch_first(root: Path, python: str, *words: str) -> None:
     """Have pip take torch without CUDA where that is right; the ordinary build follows if not."""
-    if sys.platform != "linux" or has_nvidia_gpu() or os.environ.get("PIP_ARGS"):
-        return
-    print(f"No NVIDIA GPU here: torch and torchvision come without CUDA, from {CPU_BUILD}.")
-    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    torch = [line.split("#")[0].strip() for line in lines if line.startswith("torch")]
-    if not _run([python, "-m", "pip", *words, "--retries", "1", "--index-url", CPU_BUILD, *torch]):
-        print("That failed, so pip takes the ordinary build, 5.4 GB with its CUDA libraries.")
+    if not os.environ.get("PIP_ARGS") and (torch := _cpu_build(root)):
+        if not _run([python, "-m", "pip", *words, *torch]):
+            print("That failed, so the ordinary index follows.")
 
 
 def _pip(root: Path, python: str, command: str, *words: str) -> None:
