@@ -12,7 +12,7 @@ from vitedu.exercises import EXERCISES
 from vitedu.ground.words import format_problems
 
 ROOT = Path(__file__).parents[1]
-MOST = {"vitedu": 36_985, "tests": 25_212}  # lines of Python; tests without proof
+MOST = {"vitedu": 36_998, "tests": 25_212}  # lines of Python; tests without proof
 MOST_A_CHECKER = 33  # lines of Python in the mean
 
 

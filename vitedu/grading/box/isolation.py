@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -66,6 +67,7 @@ class Box:
         self._is_closed = False
         self._workers: set[Worker] = set()
         folder = Path(self._folder.name)
+        remove_stale_folders(folder.parent)
         try:
             folder.chmod(0o755)
             make_empty_folder(folder / "empty")
@@ -252,3 +254,14 @@ def write_view(folder: Path, files: Mapping[str, str]) -> None:
         path.write_text(text, "utf-8")
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def remove_stale_folders(folder: Path) -> None:
+    """Remove the folders of graders that were killed."""
+    for box_folder in folder.glob("vitedu-box-*-*"):
+        try:
+            os.kill(int(box_folder.name.split("-")[2]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(box_folder, ignore_errors=True)
+        except PermissionError:
+            pass  # of another user
