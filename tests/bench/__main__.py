@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from bench.checks import bench_checks
+from bench.checks import bench_busy, bench_checks
 from bench.grade import bench_grade
 from vitedu.commands import stem
 
@@ -14,6 +14,7 @@ def main(argv: list[str] | None = None) -> int:
     what = parser.add_subparsers(dest="what", required=True)
     new = what.add_parser("checks", help="how long a student waits for a verdict")
     new.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
+    new.add_argument("--busy", type=int, help="ask instead whether reports depend on the load")
     new = what.add_parser("grade", help="a made class of untrusted notebooks, beside nbgrader")
     new.add_argument("--students", type=int, default=200, help="default: %(default)s")
     new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
@@ -21,6 +22,8 @@ def main(argv: list[str] | None = None) -> int:
     new.add_argument("--compared", type=int, default=24, help="for nbgrader, too: %(default)s")
     args = parser.parse_args(argv)
     try:
+        if args.what == "checks" and args.busy:
+            return 0 if bench_busy(args.busy) else 1
         if args.what == "checks":
             return 0 if bench_checks(args.seeds) else 1
         words = args.students, args.jobs, stem(args.notebook), args.compared

@@ -4,7 +4,10 @@ Role: time every checker on right and wrong answers, and hold the figures agains
 promises.
 """
 
+import contextlib
 import statistics
+import subprocess
+import sys
 import time
 
 import torch
@@ -16,6 +19,7 @@ from vitedu.exercises import EXERCISES
 
 MEDIAN = 0.5  # seconds, as a rule
 WORST = 2.0  # and at most
+AGAIN = 10  # reports of one answer and one seed
 
 
 def bench_checks(seeds: list[int]) -> bool:
@@ -62,3 +66,31 @@ def bench_checks(seeds: list[int]) -> bool:
         f"{'met' if is_met else 'not met'}"
     )
     return is_met
+
+
+def bench_busy(busy: int) -> bool:
+    """Have each mistake of the bank's first three named again and again beside busy processes.
+
+    Args:
+        busy: so many processes compute all the time.
+
+    Returns:
+        Whether the ``AGAIN`` reports of one answer and one seed were equal, for all answers.
+    """
+    judged, apart = 0, []
+    with contextlib.ExitStack() as stack:
+        for _ in range(busy):
+            loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            stack.callback(loop.kill)
+        for exercise in EXERCISES:
+            checker = find_checker(exercise.id)
+            for name, answer in wrong_answers(exercise.id)[:3]:
+                reports = {str(judge_answer(checker, answer, 0)) for _ in range(AGAIN)}
+                judged += 1
+                if len(reports) > 1:
+                    apart.append(name)
+                    print(f"{exercise.id}, {name}:", *sorted(reports), sep="\n")
+            print(f"{exercise.id}: {judged} answers, {len(apart)} differ", flush=True)
+    print(f"{judged} wrong answers, {AGAIN} reports each beside {busy} busy processes")
+    print(f"reports differ for {len(apart)}", *apart, sep="\n  ")
+    return not apart
