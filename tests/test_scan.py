@@ -63,6 +63,7 @@ import numpy.ctypeslib, ctypes
 (lambda: 0).__globals__
 ().__class__.__subclasses__()
 from vitedu.checks import engine
+from vitedu.checks.api import judge, observe
 import vitedu.grading.box.worker as worker
 torch.__spec__.loader
 os._exit(0)

@@ -47,6 +47,10 @@ READS = {"environ", "getenv"}  # a cell above may well ask them for a name; an a
 _JUDGES = re.compile(
     r"^\s*(?:from|import)\s+(vitedu(?:\.|\s+import\s+[^#\n]*)\b(?:checks|grading)\b)", re.M
 )
+# what set-up cells of the course import, in this edition or an older one; the box has neither
+_SET_UP = re.compile(
+    r"^from vitedu\.checks\.(?:api import judge|(?:explaining\.)?costs import mistake_costs)$", re.M
+)
 MOST_WORDS = 8  # that a flag names
 
 RUN = 6  # tokens in a run
@@ -108,7 +112,8 @@ def read_risks(text: str) -> frozenset[str]:
         return frozenset()
     kinds = tokenize.NAME, tokenize.STRING
     words = {token.string.strip("'\"") for token in tokens if token.type in kinds}
-    return frozenset(words & INSIDES | {f"import {name}" for name in _JUDGES.findall(text)})
+    judges = _JUDGES.findall(_SET_UP.sub("", text))
+    return frozenset(words & INSIDES | {f"import {name}" for name in judges})
 
 
 # --- a class -------------------------------------------------------------------------------------
