@@ -7,7 +7,6 @@ for learning platforms. Each file depends only on the grades, and is written onl
 
 import getpass
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +21,6 @@ from vitedu.grading.pages.decisions import OVERRIDES, apply, bind_rows, read_poi
 from vitedu.grading.pages.examples import Hide, examples_page
 from vitedu.grading.pages.exports import (
     canvas_csv,
-    classroom_results,
     grades_csv,
     gradescope_results,
     moodle_csv,
@@ -37,7 +35,6 @@ from vitedu.grading.pages.skeleton import count, render
 
 # format -> its file or folder; what an earlier run has written is renewed
 FORMATS = {"gradescope": "gradescope/", "canvas": "canvas.csv", "moodle": "moodle.csv"}
-FORMATS |= {"classroom": "classroom.json"}
 ANONYMOUS = "anonymous"  # the folder of pages without names
 BOUND = "overrides.json"  # row of overrides.csv -> hash of the files for which it was written
 IDS = {"canvas": "canvas_id", "moodle": "moodle_id"}  # the id by which a platform finds a student
@@ -123,8 +120,6 @@ def publish(
         pages |= dict.fromkeys(upload_names(grade) or [f"{name}.html"], page)
         if "gradescope" in formats:
             store.write(f"gradescope/{name}.json", json.dumps(gradescope_results(grade), indent=1))
-        if "classroom" in formats:
-            store.write_json("classroom.json", classroom_results(grade, os.environ))
     store.remove_others("feedback", ".html", students)
     store.remove_others("gradescope", ".json", students)
     store.write("feedback.zip", zip_pages(pages))
