@@ -99,13 +99,10 @@ def test_names_that_only_look_like_canvas_are_files(tmp_path):
     assert sorted(found(tmp_path)) == ["anna_2024_10_notes", "bob", "cy"]
 
 
-def test_nbgrader_course_is_entered_and_submitted_is_folders(tmp_path):
-    """Source and release are no students."""
-    anna = "submitted/anna/ps1/01_patches.ipynb", "submitted/anna/ps1/timestamp.txt"
-    put(tmp_path, *anna, "source/ps1/01_patches.ipynb")
-    assert found(tmp_path) == {"anna": ["01_patches.ipynb"]}
-    assert found(tmp_path / "submitted") == {"anna": ["01_patches.ipynb"]}
-    assert [flag.kind for flag in find_submissions(tmp_path).problems] == ["layout"]
+def test_submitted_of_nbgrader_is_folders(tmp_path):
+    """A student's name stands at the top, and its own record is no work."""
+    put(tmp_path, "anna/ps1/01_patches.ipynb", "anna/ps1/timestamp.txt")
+    assert found(tmp_path) == {"anna": ["01_patches.ipynb"]} and kinds(tmp_path) == {"anna": []}
 
 
 def test_two_files_for_one_notebook_are_flagged_and_the_newest_is_last(tmp_path):

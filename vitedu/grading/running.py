@@ -11,18 +11,18 @@ that ran in another order get one more run, in which no reference is handed out.
 forbids counts only after a run that refuses it from the first statement on.
 """
 
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from vitedu.exercises import BY_ID, EXERCISES, Exercise
+from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.levels import IsolationError
 from vitedu.grading.box.package_view import sources_up_to, visible_sources
 from vitedu.grading.grades import PASSED, Script
-from vitedu.grading.intake.extraction import rank
 from vitedu.grading.judge import Judge, Verdict, conclude
 from vitedu.grading.transport.remote_answer import GRACE, RemoteAnswer
 from vitedu.grading.transport.wire import WireError, clean
@@ -361,23 +361,21 @@ class StudentRuns:
     def found(self) -> tuple[dict[str, Found], list[tuple[Script, Outcome]]]:
         """What was found for each exercise, and every run with its script.
 
-        The notebooks run until each exercise has an attempt, the newest file first.
+        The notebooks run until each exercise has an attempt: files of its chapter first, then those
+        that define it, and the newest of them first.
         """
         found, runs = dict[str, Found](), list[tuple[Script, Outcome]]()
-        ranked = {each.id: rank(each, self.extraction.scripts) for each in self.exercises}
-        for round_ in range(max(map(len, ranked.values()), default=0)):
-            for script in self.extraction.scripts:
-                wanted = [
-                    id
-                    for id, scripts in ranked.items()
-                    if script in scripts[round_ : round_ + 1] and _is_open(found.get(id))
-                ]
-                own = [id for id in wanted if BY_ID[id].stem in script.stems]
-                for ids in (own, [id for id in wanted if id not in own]):
-                    if ids and time.monotonic() < self.end:
-                        new, outcome = self._run_script(script, ids)
-                        runs.append((script, outcome))
-                        found |= {id: new[id] for id in new if _is_open(found.get(id))}
+        for is_home, script in itertools.product((True, False), self.extraction.scripts):
+            ids = [
+                each.id
+                for each in self.exercises
+                if (each.stem in script.stems) == is_home and _is_open(found.get(each.id))
+                if is_home or each.id in script.defines
+            ]
+            if ids and time.monotonic() < self.end:
+                new, outcome = self._run_script(script, ids)
+                runs.append((script, outcome))
+                found |= {id: new[id] for id in new if _is_open(found.get(id))}
         return found, runs
 
     def _run_script(self, script: Script, ids: Sequence[str]) -> tuple[dict[str, Found], Outcome]:

@@ -86,8 +86,6 @@ def extract(submission: Submission, course: frozenset[str] = frozenset()) -> Ext
             result.flags.append(Flag("unreadable", f"{name}: {notebook.problem}"))
             continue
         result.flags += [Flag("oddity", f"{name}: {oddity}") for oddity in notebook.oddities]
-        if words := _unknown_marks(notebook.cells):
-            result.flags.append(Flag("unknown_exercise", f"{name} marks cells as {words}"))
         is_own_folder = path.parent.name == submission.student
         files.append((name, notebook.cells, read_modules(path.parent) if is_own_folder else {}))
     if not submission.files:
@@ -110,12 +108,6 @@ def extract(submission: Submission, course: frozenset[str] = frozenset()) -> Ext
             problem = _explain_absence(exercise, unreadable, result.notebooks)
             result.problems[exercise.id] = problem
     return result
-
-
-def _unknown_marks(cells: list[Cell]) -> str:
-    unknown = {c.exercise for c in cells if c.exercise and c.exercise not in BY_ID}
-    names = ", ".join(repr(clean_name(id))[:40] for id in sorted(unknown)[:5])
-    return names and f"{names}; by name, then"
 
 
 # --- one notebook --------------------------------------------------------------------------------
@@ -275,23 +267,13 @@ def _is_own_mark(cell: Cell) -> bool:
 # --- what a person reads -------------------------------------------------------------------------
 
 
-def rank(exercise: Exercise, scripts: list[Script]) -> list[Script]:
-    """List the scripts that may hold an answer, the one that counts first.
-
-    In a file of its own an answer may be bound in a way that no text shows.
-    """
-    home = [each for each in scripts if exercise.stem in each.stems]
-    others = [each for each in scripts if each not in home and exercise.id in each.defines]
-    return [*home, *others]
-
-
 def _find_answer(exercise: Exercise, scripts: list[Script]) -> Answer | None:
     """Return the last definition, with what is odd about it.
 
     A file of its own may bind an answer in a way that no text shows, so it is answered there.
     """
-    ranked = rank(exercise, scripts)
-    for script in ranked:
+    home = [each for each in scripts if exercise.stem in each.stems]
+    for script in [*home, *(each for each in scripts if each not in home)]:
         if places := script.defines.get(exercise.id):
             shown = [p for p in places if split_tokens(script.cells[p].source, exercise.id)]
             cell = script.cells[(shown or places)[-1]]
@@ -303,7 +285,7 @@ def _find_answer(exercise: Exercise, scripts: list[Script]) -> Answer | None:
             above = (each.source for each in script.cells[: places[-1] + 1] if each.is_own)
             flags += scan_answer(answer, above)
             return replace(answer, flags=tuple(flags), runs=token_runs(answer))
-    return Answer(exercise.id, "", ranked[0].name) if ranked else None
+    return Answer(exercise.id, "", home[0].name) if home else None
 
 
 def _explain_absence(

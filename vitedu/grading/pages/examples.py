@@ -1,8 +1,8 @@
 """Pages without names: the examples of each mistake, and what ``--anonymous`` writes.
 
 Role: ``examples_page`` collects an answer or two for each recognised mistake, to be discussed in
-the next session. ``Hide`` gives students numbers in place of names. A name that a student wrote
-into the answer itself is not found by ``Hide``: look at a page before you show it.
+the next session. ``without_name`` gives students numbers in place of names. A name that a student
+wrote into the answer itself stays: look at a page before you show it.
 """
 
 import ast
@@ -21,42 +21,20 @@ from vitedu.grading.pages.skeleton import render
 MAX_EXAMPLES = 2  # of a mistake
 
 
-class Hide:
-    """Takes the names of a class out of its grades."""
+def number_students(students: Iterable[str], secret: int) -> dict[str, str]:
+    """Give each student a number in place of the name, in an order that a secret decides."""
+    mixed = sorted(students, key=lambda name: sha256(f"{secret} {name}".encode()).digest())
+    return {name: f"student {place:03}" for place, name in enumerate(mixed, 1)}
 
-    def __init__(self, students: Iterable[str], secret: int):
-        mixed = sorted(students, key=lambda name: sha256(f"{secret} {name}".encode()).digest())
-        self._names = {name: f"student {place:03}" for place, name in enumerate(mixed, 1)}
-        words = sorted(map(re.escape, mixed), key=len, reverse=True)
-        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(words) or '(?!)'})(?!\w)")
 
-    def name(self, student: str) -> str:
-        """Give a student's number."""
-        return self._names[student]
+def without_name(grade: SubmissionGrade, number: str) -> SubmissionGrade:
+    """Return a grade with a number in place of the name, without what may name a student.
 
-    def table(self) -> list[tuple[str, str]]:
-        """List numbers and names, for the instructor."""
-        return [(number, student) for student, number in self._names.items()]
-
-    def text(self, words: str, files: Iterable[str] = ()) -> str:
-        """Put numbers in the place of names."""
-        for file in files:
-            words = words.replace(file, "a file")
-        return self._pattern.sub(lambda found: self._names[found[0]], words)
-
-    def grade(self, grade: SubmissionGrade) -> SubmissionGrade:
-        """Return a grade whose student, files and flags bear no name."""
-
-        def hide(each):
-            flags = [replace(f, message=self.text(f.message, grade.files)) for f in each.flags]
-            return replace(each, flags=flags)
-
-        exercises = [
-            hide(replace(each, place="", detail=self.text(each.detail, grade.files)))
-            for each in grade.exercises
-        ]
-        own = {"student": self.name(grade.student), "files": ["a file"], "identity": {}}
-        return replace(hide(grade), exercises=exercises, **own)
+    Flags name others, and what could not be read is named by its file.
+    """
+    exercises = [replace(each, place="", detail="", flags=[]) for each in grade.exercises]
+    own = {"student": number, "files": ["a file"], "identity": {}, "flags": []}
+    return replace(grade, exercises=exercises, **own)
 
 
 def examples_page(grades: Iterable[SubmissionGrade], students: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ from vitedu.grading.pages.class_report import report_page, summarise
 from vitedu.grading.pages.deadlines import DEADLINES, apply_deadlines, read_deadlines
 from vitedu.grading.pages.decisions import FILE as DECISIONS
 from vitedu.grading.pages.decisions import OVERRIDES, apply, bind_rows, read_points
-from vitedu.grading.pages.examples import Hide, examples_page
+from vitedu.grading.pages.examples import examples_page, number_students, without_name
 from vitedu.grading.pages.exports import (
     canvas_csv,
     grades_csv,
@@ -128,14 +128,15 @@ def publish(
     store.write("report.html", report_page(summary))
     store.write("examples.html", examples_page(grades(), students))
     if is_anonymous:
-        hide = Hide(students, store.class_secret())
-        for grade in map(hide.grade, grades()):
+        numbers = number_students(students, store.class_secret())
+        hidden = [without_name(grade, numbers[grade.student]) for grade in grades()]
+        for grade in hidden:
             page = _write_feedback(store, grade)
             store.write(f"{ANONYMOUS}/{safe_name(grade.student)}.html", page)
-        store.remove_others(ANONYMOUS, ".html", map(hide.name, students))
-        hidden = summarise(map(hide.grade, grades()), exercises)
-        store.write(f"{ANONYMOUS}/report.html", report_page(hidden, pages=""))
-        store.write(f"{ANONYMOUS}.csv", write_table("page student", hide.table()))
+        store.remove_others(ANONYMOUS, ".html", numbers.values())
+        store.write(f"{ANONYMOUS}/report.html", report_page(summarise(hidden, exercises), pages=""))
+        rows = [(number, student) for student, number in numbers.items()]
+        store.write(f"{ANONYMOUS}.csv", write_table("page student", rows))
     files = "report.html examples.html feedback/ feedback.zip grades.csv totals.csv".split()
     files += [*map(FORMATS.__getitem__, formats), *[f"{ANONYMOUS}/"] * is_anonymous]
     return render(
