@@ -461,7 +461,7 @@ def digest_files(submission: Submission) -> list[tuple[str, str]]:
     return pairs
 
 
-def digest(files: Any, *options) -> str:
+def digest(files: Any, *options: Any) -> str:
     """Hash all that the grade of an exercise depends on: files (as hashed), versions, options."""
     return hashlib.sha256(ascii([files, options, sorted(versions().items())]).encode()).hexdigest()
 

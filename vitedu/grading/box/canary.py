@@ -83,7 +83,7 @@ def list_targets(plan: dict) -> dict[str, list]:
     }
 
 
-def works(action: Callable, *arguments) -> bool:
+def works(action: Callable, *arguments: Any) -> bool:
     """Try an action; tell whether it was possible."""
     try:
         action(*arguments)

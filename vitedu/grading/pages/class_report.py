@@ -7,7 +7,7 @@ comes from ``Summary``. The words about ideas and mistakes are the checkers'.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -80,7 +80,7 @@ class Summary:
         """The students who handed in something that can be read; mean and median are theirs."""
         return [row for row in self.rows if row.is_counted]
 
-    def average(self, kind=mean, name: str = "points") -> str:
+    def average(self, kind: Callable = mean, name: str = "points") -> str:
         """Write the mean or median of the points so far; "–" if nobody handed in."""
         return number(kind(getattr(row, name) for row in self.counted)) if self.counted else "–"
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from vitedu.grading.batch import TABLES, Outcome, Store, grade_class
 from vitedu.grading.grades import Flag, SubmissionGrade, safe_name
@@ -47,7 +48,7 @@ def main_grade(
     formats: Sequence[str] = (),
     assignment: str = "",
     decisions: Path | None = None,
-    **choices,
+    **choices: Any,
 ) -> int:
     """Grade a class, write everything, print a summary.
 

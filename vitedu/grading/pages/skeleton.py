@@ -10,6 +10,7 @@ import re
 from base64 import b64encode
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -60,7 +61,7 @@ def picture(svg: str) -> Markup:
     return Markup('<img alt="{}" src="{}">').format(unescape(title[1]) if title else "", image)
 
 
-def render(template: str, **values) -> str:
+def render(template: str, **values: Any) -> str:
     """Fill a template of ``templates/``."""
     return (
         _environment().get_template(template).render(signs=SIGNS, stored=WORDS["stored"], **values)
