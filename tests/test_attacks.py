@@ -26,6 +26,7 @@ from vitedu.grading.grades import safe_name
 GRADED = (
     "softmax split_heads MultiHeadAttention gelu layer_norm cross_entropy evaluate random_crop_flip"
     " VisionTransformer linear_attention linear_from_conv tokens_at_224 order_blindness"
+    " count_parameters"
 ).split()
 TABLES = {name: table(name) for name in "answers line forbidden claims running honest".split()}
 CONTROLS = {

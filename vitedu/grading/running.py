@@ -21,7 +21,7 @@ from typing import Any
 from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.levels import IsolationError
-from vitedu.grading.box.package_view import sources_up_to, visible_sources
+from vitedu.grading.box.package_view import visible_sources
 from vitedu.grading.grades import PASSED, Script
 from vitedu.grading.judge import Judge, Verdict, conclude
 from vitedu.grading.transport.remote_answer import GRACE, RemoteAnswer
@@ -203,7 +203,7 @@ class Run:
         return min(places, default=len(EXERCISES)) - 1
 
     def _modules(self) -> dict[str, str]:
-        return visible_sources(self.only) if self.only else sources_up_to(self.horizon)
+        return visible_sources(PLACES[self.only] - 1 if self.only else self.horizon)
 
     def _request(self) -> dict:
         """Make the first request: the cells, and what they may need."""
