@@ -8,8 +8,7 @@ import pytest
 from run_answer import grade_cells
 
 from vitedu.grading.box import isolation
-from vitedu.grading.box.isolation import Box
-from vitedu.grading.box.levels import IsolationError
+from vitedu.grading.box.isolation import Box, IsolationError
 from vitedu.grading.running import SERVER_ENDED
 
 pytestmark = [

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 from boxed_code import FILES, ask, frame
 
-from vitedu.grading.box import canary, isolation, launch, levels, seccomp
+from vitedu.grading.box import canary, isolation, launch, seccomp
 from vitedu.grading.box.conversation import WorkerTrouble
-from vitedu.grading.box.isolation import Box, open_box
-from vitedu.grading.box.levels import BREACHES, Isolation, IsolationError
+from vitedu.grading.box.isolation import BREACHES, Box, Isolation, IsolationError, open_box
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.grades import REASONS
 
@@ -84,7 +83,7 @@ def test_canary_outside_a_box_can_do_everything(tmp_path):
     words, pipe = [sys.executable, "-c", code], subprocess.PIPE
     (tmp_path / "decoy").touch()
     needed = [str(tmp_path / "missing")]
-    with levels.probe_targets(needed, str(tmp_path / "decoy"), 1) as plan:
+    with isolation.probe_targets(needed, str(tmp_path / "decoy"), 1) as plan:
         plan |= {"most": 10_000}
         with subprocess.Popen(words, stdin=pipe, stdout=pipe, cwd=tmp_path) as child:
             stop = threading.Timer(60, child.kill)
@@ -304,7 +303,7 @@ import torch; out = open(torch.__file__, 'a')
 import os; out = os.chmod({__file__!r}, 0o644)
 import os; out = os.utime({__file__!r})
 out = open({__file__!r}).read()
-out = open({str(levels.PACKAGE / "patches.py")!r}).read()
+out = open({str(isolation.PACKAGE / "patches.py")!r}).read()
 """.strip().splitlines()
 DENIED = ("PermissionError", "FileNotFoundError", "not allowed to raise")
 DENIED += ("Permission denied",)

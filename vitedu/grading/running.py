@@ -20,11 +20,10 @@ from typing import Any
 
 from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.box.conversation import WorkerTrouble
-from vitedu.grading.box.levels import IsolationError
+from vitedu.grading.box.isolation import IsolationError
 from vitedu.grading.box.package_view import visible_sources
 from vitedu.grading.grades import PASSED, Script
-from vitedu.grading.judge import Judge, Verdict, conclude
-from vitedu.grading.transport.remote_answer import GRACE, RemoteAnswer
+from vitedu.grading.judge import GRACE, Judge, RemoteAnswer, Verdict, conclude
 from vitedu.grading.transport.wire import WireError, clean
 
 RUN_SECONDS = 100.0  # of one run of a notebook

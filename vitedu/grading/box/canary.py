@@ -1,7 +1,7 @@
 """The canary: at the start it tries in a real worker what a hostile answer would try.
 
 Role: ``main``, which the fork server runs in the box instead of a worker. It reports what it
-could do, with evidence; ``levels`` turns that into the level. A successful try does no damage:
+could do, with evidence; ``isolation`` turns that into the level. A successful try does no damage:
 what the grader needs is set to what it is, the rest is worthless, and signals have number 0.
 Standard library only.
 """

@@ -23,7 +23,7 @@ INSIDE = (
     "checks/__init__.py checks/observing/*.py checks/*/*_driver.py grading/__init__.py "
     "grading/box/*.py grading/box/*.txt grading/transport/messages.py grading/transport/wire.py"
 )
-OUTSIDE = "conversation isolation launch levels package_view".split()  # of ``grading/box``
+OUTSIDE = "conversation isolation launch package_view".split()  # of ``grading/box``
 # so that annotations name nothing, and a hidden name may stand there
 FUTURE = "from __future__ import annotations\n"
 
