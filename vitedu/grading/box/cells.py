@@ -206,18 +206,5 @@ class Shell:
                 self._cells.run(text)
         return Absent()
 
-    def run_cell(self, text: str, *rest: Any, **settings: Any) -> None:
-        """Run a text."""
-        self._cells.run(text)
-
-    def push(self, names: dict[str, Any]) -> None:
-        """Bind names."""
-        self._cells.names.update(names)
-
-    @property
-    def user_ns(self) -> dict[str, Any]:
-        """The names of the notebook."""
-        return self._cells.names
-
     def __getattr__(self, name: str) -> Any:
         return Absent()

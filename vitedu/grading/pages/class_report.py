@@ -59,7 +59,6 @@ class Summary:
     levels: Counter = field(default_factory=Counter)
     versions: set[str] = field(default_factory=set)
     faults: Counter = field(default_factory=Counter)  # faults of the grader -> number of answers
-    runs: int = 0  # the most of an exercise
     seconds: float = 0.0
 
     @property
@@ -99,7 +98,6 @@ def summarise(
             if each.state == FAILED and each.attempted and not each.decided_by:
                 failed = (f for f in each.findings if not (f["passed"] or f.get("polish")))
                 summary.missed[each.exercise, next((f["name"] for f in failed), "")] += 1
-            summary.runs = max(summary.runs, each.runs)
             summary.faults.update([each.detail] if each.reason == "grader" else [])
         is_final = not grade.open_points and len(cells) == len(exercises)
         points = grade.points, grade.core.points, grade.open_points
