@@ -230,7 +230,7 @@ def test_what_is_left_of_the_budget_is_counted_outside(monkeypatch):
         nonce = unpack(frame)["nonce"]
         return pack({"nonce": nonce, "done": write_plain(PlainValue(3))})
 
-    limits = Limits(worker_seconds=5.0)
+    limits = Limits(call_seconds=5.0)
     remote = judge.RemoteAnswer(SimpleNamespace(ask=ask), limits)
     assert [remote.plain().value for _ in range(4)] == [3] * 4
     assert granted == [3.0, 3.0, 1.0, 0.01]

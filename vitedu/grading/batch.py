@@ -290,8 +290,7 @@ def _compare_files(files: Files, extractions: dict[str, Any]) -> Iterator[tuple[
     """Flag students who handed in one file, with answers that are not the course's own text."""
     owners: dict[str, set[str]] = defaultdict(set)
     for student, extraction in extractions.items():
-        answers = [a for id, a in extraction.answers.items() if find(id).kind != "value"]
-        own = {answer.notebook for answer in answers if answer.runs}
+        own = {answer.notebook for answer in extraction.answers.values() if answer.runs}
         for name, content in files[student]:
             if clean_name(name) in own:
                 owners["" if content.startswith(UNREADABLE) else content].add(student)

@@ -48,7 +48,7 @@ class RemoteAnswer:
         self.worker, self.limits = worker, limits
         self.bytes_left = MAX_BYTES
         # A limit for all requests together: an answer could use up the time of every single one.
-        self.budget = limits.worker_seconds
+        self.budget = limits.call_seconds
 
     @property
     def seconds(self) -> float:

@@ -18,7 +18,6 @@ class Limits:
 
     load_seconds: float = 8.0  # wall-clock time of one cell
     call_seconds: float = 18.0  # wall-clock time of one draw of an answer
-    worker_seconds: float = 40.0  # wall-clock time of other requests to one worker together
     cpu_seconds: int = 60  # CPU time of the worker, in case the deadlines fail
     memory_mb: int = 1024  # address space beyond that of the fork server
     reply_mb: int = 8  # length of one reply; equals ``wire.MAX_FRAME``

@@ -128,20 +128,29 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
     Returns:
         student -> flags of kind "similar", only for students who have any.
     """
-    shared: dict[tuple[str, str], list[tuple[str, float, int]]] = defaultdict(list)
-    for exercise in sorted({id for own in answers.values() for id in own}):
-        if find(exercise).kind != "value":
-            runs = {s: own[exercise].runs for s, own in answers.items() if exercise in own}
-            for pair, overlap, common in _find_pairs(runs):
-                shared[pair].append((exercise, overlap, common))
+    writers: dict[tuple[str, int], list[str]] = defaultdict(list)  # of a run in an exercise
+    for student in sorted(answers):
+        for id, answer in answers[student].items():
+            for run in answer.runs:
+                writers[id, run].append(student)
+    tried = Counter(id for own in answers.values() for id in own)
+    sizes: Counter[tuple[str, str]] = Counter()  # (student, exercise) -> runs that count
+    shared: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # pair -> exercises
+    for (id, _), students in writers.items():
+        if len(students) <= max(MAX_WRITERS, COMMON_SHARE * tried[id]):
+            sizes.update((student, id) for student in students)
+            for pair in itertools.combinations(students, 2):
+                shared[pair][id] += 1
     partners: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for (one, other), matches in shared.items():
-        total = sum(common for _, _, common in matches)
-        if total >= MIN_RUNS:
-            words = []
-            for id, overlap, _ in matches:
+    for (one, other), counts in shared.items():
+        total, words = 0, []
+        for id, common in sorted(counts.items()):
+            overlap = common / (sizes[one, id] + sizes[other, id] - common)
+            if overlap >= MIN_OVERLAP:
+                total += common
                 same = answers[one][id].source.strip() == answers[other][id].source.strip()
                 words.append(f"{id} {overlap:.0%}{' to the letter' if same else ''}")
+        if total >= MIN_RUNS:
             partners[one].append((-total, f"{other}: {', '.join(words)}"))
             partners[other].append((-total, f"{one}: {', '.join(words)}"))
     flags = {}
@@ -156,9 +165,11 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
 def token_runs(answer: Answer) -> tuple[int, ...]:
     """Return the runs of tokens of an answer as numbers, without those of the reference.
 
-    A stub has none. Of a very long answer, the ``MAX_RUNS`` lowest numbers stand for all: they are
-    the same in a copy.
+    Stubs and values have none. Of a very long answer, the ``MAX_RUNS`` lowest numbers stand for
+    all: they are the same in a copy.
     """
+    if find(answer.exercise).kind == "value":
+        return ()
     runs = _split_runs(split_tokens(answer.source, answer.exercise))
     return tuple(sorted(runs - _reference_runs(answer.exercise))[:MAX_RUNS])
 
@@ -194,22 +205,6 @@ def _split_runs(words: list[str]) -> frozenset[int]:
 @cache
 def _reference_runs(exercise: str) -> frozenset[int]:
     return _split_runs(split_tokens(reference_source(find(exercise)), exercise))
-
-
-def _find_pairs(runs: dict[str, tuple[int, ...]]):
-    """Yield (pair of students, shared part, number of common runs) for answers that are alike."""
-    writers = defaultdict(list)
-    for student in sorted(runs):
-        for run in runs[student]:
-            writers[run].append(student)
-    most = max(MAX_WRITERS, COMMON_SHARE * len(runs))
-    rare = [students for students in writers.values() if len(students) <= most]
-    sizes = Counter(student for students in rare for student in students)
-    counts = Counter(pair for students in rare for pair in itertools.combinations(students, 2))
-    for (one, other), common in counts.items():
-        overlap = common / (sizes[one] + sizes[other] - common)
-        if overlap >= MIN_OVERLAP:
-            yield (one, other), overlap, common
 
 
 class _Normaliser(ast.NodeTransformer):
