@@ -95,8 +95,6 @@ def test_canary_outside_a_box_can_do_everything(tmp_path):
                 length = int.from_bytes(child.stdout.read(8), "little")
                 reply |= json.loads(child.stdout.read(length))
             stop.cancel()
-            for pid in orphans_of(child.pid):
-                os.kill(pid, signal.SIGKILL)
     assert reply.pop("needs") == needed[0] and reply.pop("count") > 300
     assert {name for name, evidence in reply.items() if not evidence} == set()
     assert [code for _, _, code in canary.TRIES if code not in str(reply)] == []
@@ -106,18 +104,6 @@ def test_canary_outside_a_box_can_do_everything(tmp_path):
         assert refused - without == canary.UNSAFE_CALLS
     assert set(reply) == set(BREACHES)
     assert [path.name for path in tmp_path.iterdir()] == ["decoy"]
-
-
-def orphans_of(pid):
-    """Give the processes that the canary left: they look as if they ran the same command."""
-    pids = set()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if b"canary.main(0, 1)" in path.read_bytes():
-                pids.add(int(path.parent.name))
-        except OSError:
-            continue
-    return pids - {pid}
 
 
 # what a fork server needs of torch and numpy, to open many boxes in little time
@@ -480,7 +466,6 @@ def test_end_of_a_worker_has_a_reason(worker, code, reason, detail):
     with pytest.raises(WorkerTrouble) as again:
         ask(worker, "pass")
     assert again.value is caught.value
-    assert not worker.has_survivors
 
 
 @pytest.mark.parametrize(

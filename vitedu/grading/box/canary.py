@@ -14,11 +14,9 @@ import json
 import mmap
 import os
 import resource  # noqa: F401 - for TRIES, as stat
-import signal
 import socket
 import stat  # noqa: F401
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,11 +141,8 @@ def read_memory(pid: int) -> None:
 
 
 def fork() -> None:
-    """Start a process in a session of its own that tries to outlive this one, with its pipes."""
+    """Start a process, which could outlive this one."""
     if not os.fork():
-        os.setsid()
-        signal.alarm(20)
-        time.sleep(20)
         os._exit(0)
 
 

@@ -39,7 +39,6 @@ class Worker:
     Attributes:
         restrictions: of the process.
         missing: restriction that this machine refused -> why.
-        has_survivors: after ``close``: whether a process still held the worker's pipe.
         is_abandoned: whether the fork server is being ended, so that this one's end is no fault
             of the answer.
     """
@@ -50,7 +49,7 @@ class Worker:
         registry.add(self)
         self.restrictions: list[str] = []
         self.missing: dict[str, str] = {}
-        self.has_survivors = self.is_abandoned = self._is_closed = False
+        self.is_abandoned = self._is_closed = False
         self._status_line = b""  # the beginning of a message on the status socket
         self._told: dict = {}  # how it started, and how it ended
         self._rest = memoryview(b"")  # what is left to send
@@ -204,13 +203,6 @@ class Worker:
             self.status.send(b"k")
         with suppress(WorkerTrouble):  # its last reply was too long
             self._wait_for_end()
-            # read until the pipe is closed; if it stays open, some process still holds it
-            deadline = time.monotonic() + 0.5
-            self._pipes.discard("status")
-            while self._pipes and time.monotonic() < deadline:
-                self._reply.clear()
-                self._exchange(0.05)
-            self.has_survivors = bool(self._pipes)
         self.status.close()
         for name, fd in self.fds.items():
             if name != "status":
