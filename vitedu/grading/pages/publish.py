@@ -6,7 +6,6 @@ for learning platforms. Each file depends only on the grades, and is written onl
 """
 
 import getpass
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,22 +14,12 @@ from typing import Any
 
 from vitedu.grading.batch import TABLES, Outcome, Store, grade_class
 from vitedu.grading.grades import Flag, SubmissionGrade, safe_name
+from vitedu.grading.pages import exports
 from vitedu.grading.pages.class_report import report_page, summarise
 from vitedu.grading.pages.deadlines import DEADLINES, apply_deadlines, read_deadlines
 from vitedu.grading.pages.decisions import FILE as DECISIONS
 from vitedu.grading.pages.decisions import OVERRIDES, apply, bind_rows, read_points
 from vitedu.grading.pages.examples import examples_page, number_students, without_name
-from vitedu.grading.pages.exports import (
-    canvas_csv,
-    grades_csv,
-    gradescope_results,
-    moodle_csv,
-    open_csv,
-    totals_csv,
-    upload_names,
-    write_table,
-    zip_pages,
-)
 from vitedu.grading.pages.feedback import feedback_page
 from vitedu.grading.pages.skeleton import count, render
 
@@ -104,13 +93,13 @@ def publish(
             grade = apply(replace(grade.limit_to(ids), flags=own), known, overrides)
             yield apply_deadlines(grade, deadlines, outcome.times.get(grade.student, {}))
 
-    store.write("grades.csv", grades_csv(grades()))
-    store.write("totals.csv", totals_csv(grades(), len(exercises)))
-    store.write("open.csv", open_csv(grades()))
+    store.write("grades.csv", exports.grades_csv(grades()))
+    store.write("totals.csv", exports.totals_csv(grades(), len(exercises)))
+    store.write("open.csv", exports.open_csv(grades()))
     if "canvas" in formats:
-        store.write("canvas.csv", canvas_csv(grades(), exercises, assignment))
+        store.write("canvas.csv", exports.canvas_csv(grades(), exercises, assignment))
     if "moodle" in formats:
-        store.write("moodle.csv", moodle_csv(grades(), exercises))
+        store.write("moodle.csv", exports.moodle_csv(grades(), exercises))
     without_id: Counter[str] = Counter()
     pages: dict[str, str] = {}
     for grade in grades():
@@ -118,12 +107,12 @@ def publish(
         without_id.update(f for f, key in IDS.items() if f in formats and key not in grade.identity)
         page = _write_feedback(store, grade)
         store.write(f"feedback/{name}.html", page)
-        pages |= dict.fromkeys(upload_names(grade) or [f"{name}.html"], page)
+        pages |= dict.fromkeys(exports.upload_names(grade) or [f"{name}.html"], page)
         if "gradescope" in formats:
-            store.write(f"gradescope/{name}.json", json.dumps(gradescope_results(grade), indent=1))
+            store.write_json(f"gradescope/{name}.json", exports.gradescope_results(grade))
     store.remove_others("feedback", ".html", students)
     store.remove_others("gradescope", ".json", students)
-    store.write("feedback.zip", zip_pages(pages))
+    store.write("feedback.zip", exports.zip_pages(pages))
     problems = [*outcome.problems, *(Flag("table", words) for words in warnings)]
     summary = summarise(grades(), exercises, problems)
     store.write("report.html", report_page(summary))
@@ -137,7 +126,7 @@ def publish(
         store.remove_others(ANONYMOUS, ".html", numbers.values())
         store.write(f"{ANONYMOUS}/report.html", report_page(summarise(hidden, exercises), pages=""))
         rows = [(number, student) for student, number in numbers.items()]
-        store.write(f"{ANONYMOUS}.csv", write_table("page student", rows))
+        store.write(f"{ANONYMOUS}.csv", exports.write_table("page student", rows))
     files = "report.html examples.html feedback/ feedback.zip grades.csv totals.csv".split()
     files += [*map(FORMATS.__getitem__, formats), *[f"{ANONYMOUS}/"] * is_anonymous]
     return render(
