@@ -26,7 +26,7 @@ from vitedu.course.references import first_line
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_file
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Script, ScriptCell, Submission
 from vitedu.grading.intake.flags import scan_answer, split_tokens, token_runs
-from vitedu.grading.intake.notebook_file import Cell, read_modules, read_notebook
+from vitedu.grading.intake.notebook_file import Cell, Unreadable, read_modules, read_notebook
 from vitedu.grading.intake.submissions import clean_name, stem_of
 
 MAX_SOURCE = 100_000  # characters of a cell
@@ -80,14 +80,16 @@ def extract(submission: Submission, course: frozenset[str] = frozenset()) -> Ext
     unreadable: dict[str, str] = {}
     files: list[tuple[str, list[Cell], dict[str, str]]] = []
     for path in reversed(submission.files):
-        name, notebook = clean_name(path.name), read_notebook(path)
-        if notebook.problem:
-            unreadable[name] = notebook.problem
-            result.flags.append(Flag("unreadable", f"{name}: {notebook.problem}"))
+        name = clean_name(path.name)
+        try:
+            cells, oddities = read_notebook(path)
+        except Unreadable as problem:
+            unreadable[name] = str(problem)
+            result.flags.append(Flag("unreadable", f"{name}: {problem}"))
             continue
-        result.flags += [Flag("oddity", f"{name}: {oddity}") for oddity in notebook.oddities]
+        result.flags += [Flag("oddity", f"{name}: {oddity}") for oddity in oddities]
         is_own_folder = path.parent.name == submission.student
-        files.append((name, notebook.cells, read_modules(path.parent) if is_own_folder else {}))
+        files.append((name, cells, read_modules(path.parent) if is_own_folder else {}))
     if not submission.files:
         unreadable[""] = "; ".join(flag.message for flag in submission.flags) or "no file at all"
     written = {
@@ -97,8 +99,8 @@ def extract(submission: Submission, course: frozenset[str] = frozenset()) -> Ext
         if (found := _WRITES.match(cell.source))
     }
     result.scripts = [_script(name, cells, written | own, course) for name, cells, own in files]
-    cells = [cell.source for _, own, _ in files for cell in own]
-    result.given = {found[1] for text in cells if (found := _GIVEN.match(text))} & BY_ID.keys()
+    texts = [cell.source for _, own, _ in files for cell in own]
+    result.given = {found[1] for text in texts if (found := _GIVEN.match(text))} & BY_ID.keys()
     for script in result.scripts:
         result.notebooks |= set(script.stems)
     for exercise in EXERCISES:
