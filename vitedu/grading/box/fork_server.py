@@ -70,48 +70,40 @@ def load_libraries(hidden_libraries: list[str]) -> int:
 
 
 class ForkServer:
-    """The living workers: process id -> status socket."""
+    """The living workers: process id -> status socket and descriptor of the process."""
 
     def __init__(self, setup: dict, control: socket.socket):
         self.setup, self.control = setup, control
-        self.workers: dict[int, socket.socket] = {}
+        self.workers: dict[int, tuple[socket.socket, int]] = {}
 
     def run(self) -> None:
         """Handle requests, kills and ended workers until the control socket closes."""
-        wakeup_read, wakeup_write = os.pipe()
-        os.set_blocking(wakeup_read, False)
-        os.set_blocking(wakeup_write, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
         while True:
-            poll = select.poll()
-            by_fd = {status.fileno(): pid for pid, status in self.workers.items()}
-            for fd in (self.control.fileno(), wakeup_read, *by_fd):
+            poll, by_fd = select.poll(), dict[int, int]()
+            for pid, (status, process) in self.workers.items():
+                by_fd |= {status.fileno(): pid, process: pid}
+            for fd in (self.control.fileno(), *by_fd):
                 poll.register(fd, select.POLLIN)
             for fd, _ in poll.poll():
                 if fd == self.control.fileno():
                     message, fds = receive(self.control)
                     if message is None:
                         for pid in list(self.workers):
-                            self.kill(pid)
+                            self.end(pid)
                         return
                     self.spawn(message, fds)
-                elif fd == wakeup_read:
-                    os.read(wakeup_read, 4096)
                 elif by_fd[fd] in self.workers:
-                    self.kill(by_fd[fd])
-            self.reap()
+                    self.end(by_fd[fd])
 
     def spawn(self, message: dict, fds: list[int]) -> None:
         """Start a worker on the descriptors of a request, and close them here."""
         status = socket.socket(fileno=fds[2])
         try:
             pid = self.fork_worker(message["task"], message["number"], fds)
+            self.workers[pid] = status, os.pidfd_open(pid)
         except OSError as error:
             send(status, {"failed": str(error)})
             status.close()
-        else:
-            self.workers[pid] = status
         for fd in fds[:2]:
             os.close(fd)
 
@@ -120,38 +112,23 @@ class ForkServer:
         if pid := os.fork():
             return pid
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             become_worker(self.setup, task, number, fds)
         except BaseException as error:  # no code of an answer has run yet
             write_status(fds[2], {"failed": f"{type(error).__name__}: {error}"})
         finally:
             os._exit(1)
 
-    def kill(self, pid: int) -> None:
-        """Kill a worker and its process group."""
+    def end(self, pid: int) -> None:
+        """Kill a worker, if it lives, and its process group; tell the parent how it ended."""
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
-        self.reap(pid)
-
-    def reap(self, pid: int = -1) -> None:
-        """Tell the parent how each ended worker ended.
-
-        Args:
-            pid: wait for this worker; default: handle those that have already ended.
-        """
-        while self.workers:
-            try:
-                ended_pid, status, usage = os.wait4(pid, 0 if pid > 0 else os.WNOHANG)
-            except ChildProcessError:
-                return
-            if status_socket := self.workers.pop(ended_pid, None):
-                cpu = usage.ru_utime + usage.ru_stime
-                send(status_socket, {"ended": os.waitstatus_to_exitcode(status), "used": cpu})
-                status_socket.close()
-            if pid > 0 or not ended_pid:
-                return
+        _, ended, usage = os.wait4(pid, 0)
+        status, process = self.workers.pop(pid)
+        cpu = usage.ru_utime + usage.ru_stime
+        send(status, {"ended": os.waitstatus_to_exitcode(ended), "used": cpu})
+        status.close()
+        os.close(process)
 
 
 def send(connection: socket.socket, message: dict) -> None:
