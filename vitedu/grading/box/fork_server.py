@@ -34,7 +34,6 @@ MAX_FILES = 4096  # descriptors of this process; a worker closes all except its 
 def serve(control_fd: str) -> None:
     """Load torch, say so, and fork workers until the parent closes the control socket."""
     control = socket.socket(fileno=int(control_fd))
-    linux.prctl(linux.DEATH_SIGNAL, signal.SIGKILL)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     max_files = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, hard))

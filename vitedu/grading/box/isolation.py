@@ -26,7 +26,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOSPC, EROFS
@@ -171,9 +170,6 @@ class Box:
         self.limits, self._files = limits, files
         self.events: list[str] = []
         self._lock = threading.RLock()
-        # The fork server dies with the thread that started it, so one thread starts it and stays
-        # until the box is closed.
-        self._launcher = ThreadPoolExecutor(1, "box")
         self._folder = tempfile.TemporaryDirectory(
             prefix=f"vitedu-box-{os.getpid()}-", ignore_cleanup_errors=True
         )
@@ -250,7 +246,6 @@ class Box:
             for worker in list(self._workers):
                 worker.close()
             self._stop()
-            self._launcher.shutdown()
             self._folder.cleanup()
 
     def _launch(self) -> None:
@@ -263,8 +258,8 @@ class Box:
             silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": file}
             how = silent | {"pass_fds": [number], "start_new_session": True}
             command, environment = [*self._plan.command, str(number)], self._plan.environment
-            start = partial(subprocess.Popen, command, env=environment, **how)
-            self._process, self._control = self._launcher.submit(start).result(), control
+            self._process = subprocess.Popen(command, env=environment, **how)
+        self._control = control
         control.settimeout(LOAD_SECONDS)
         send(control, self._plan.setup)
         loaded, _ = receive(control)
