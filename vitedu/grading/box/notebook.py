@@ -31,7 +31,7 @@ from vitedu.grading.transport.wire import PREFIX, WireError, length_of, pack, un
 MIN_SECONDS = 0.5  # that a cell has at least after a check
 MAX_LOST = 3  # failed cells that are named with an answer
 # bound now, because a cell could replace what is looked up later
-_read, _write, _set_timer, _exit = os.read, os.write, signal.setitimer, os._exit
+_set_timer, _exit = signal.setitimer, os._exit
 _pack, _unpack, _length_of, _update = pack, unpack, length_of, dict.update
 _FILES = MemoryFiles()
 _RESTORERS: list = []  # made before the fork, for notebooks that forbid nothing
@@ -93,7 +93,7 @@ class Line:
     """
 
     def __init__(self, source: int, sink: int):
-        self.source, self.sink = source, sink
+        self.source, self.sink = os.fdopen(source, "rb"), os.fdopen(sink, "wb")
         self.nonce = None
         self.session = worker.Session()
         self.builtins: dict[str, Any] = {}  # put back whenever the judge is asked
@@ -106,12 +106,9 @@ class Line:
         return request
 
     def _read(self, count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            piece = _read(self.source, min(1 << 18, count - len(data)))
-            if not piece:
-                _exit(0)
-            data += piece
+        data = self.source.read(count)
+        if len(data) < count:
+            _exit(0)
         return data
 
     def reply(self, done: Any, failed: str = "") -> None:
@@ -122,9 +119,8 @@ class Line:
             )
         except WireError as error:
             frame = _pack({"nonce": self.nonce, "failed": str(error)[:200]})
-        view = memoryview(frame)
-        while view:
-            view = view[_write(self.sink, view) :]
+        self.sink.write(frame)
+        self.sink.flush()
 
     def ask(self, message: dict) -> dict:
         """Say what the notebook needs, answer what the judge asks, return how to go on."""
