@@ -32,9 +32,7 @@ MAX_ERRORS = 60  # that are kept
 REFUSAL = "is not allowed in this exercise"  # end of what a forbidden function says
 MAX_NAMES = 30  # of a failed statement
 PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}
-FEATURES = 0  # flags of all ``from __future__ import`` statements
-for _name in __future__.all_feature_names:
-    FEATURES |= getattr(__future__, _name).compiler_flag
+FEATURES = __future__.annotations.compiler_flag  # of the import that still changes something
 _COROUTINE = 0x80  # flag of code that awaits
 _DEFINITIONS = ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | IMPORTS
 # what a notebook without the course's first cell may lack

@@ -50,13 +50,11 @@ def warm_up() -> None:
 class Report:
     """What ``check`` gives back in the box: whether it passed, and what to go on with."""
 
+    points = max_points = 0
+    misconceptions = findings = lines = remarks = ()
+
     def __init__(self, passed: bool, implementation: Any):
         self.passed, self.implementation = passed, implementation
-        self.misconceptions: list = []
-        self.findings: list = []
-        self.lines: list = []
-        self.remarks: list = []
-        self.points = self.max_points = 0
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -113,10 +111,9 @@ class Line:
 
     def reply(self, done: Any, failed: str = "") -> None:
         """Reply to the request received last."""
+        word = {"failed": failed} if failed else {"done": done}
         try:
-            frame = _pack(
-                {"nonce": self.nonce} | ({"failed": failed} if failed else {"done": done})
-            )
+            frame = _pack({"nonce": self.nonce} | word)
         except WireError as error:
             frame = _pack({"nonce": self.nonce, "failed": str(error)[:200]})
         self.sink.write(frame)
