@@ -179,15 +179,6 @@ def test_notebook_of_reads_the_courses_names():
     assert stem_of("anna_01_Patches_more-2.ipynb") == "01_patches_more"
 
 
-def test_wrong_use_is_refused(tmp_path):
-    """A folder that does not exist, or is a file."""
-    with pytest.raises(FileNotFoundError):
-        find_submissions(tmp_path / "nothing")
-    put(tmp_path, "x.ipynb")
-    with pytest.raises(NotADirectoryError):
-        find_submissions(tmp_path / "x.ipynb")
-
-
 def test_a_folder_or_file_named_like_a_download_makes_nobody_else(tmp_path):
     """A platform's names count where it puts them, not where a student chooses them."""
     moodle = f"anna/Bob_123{MOODLE}/01_patches.ipynb", f"carl/deep/Anna_9{MOODLE}/01_patches.ipynb"
