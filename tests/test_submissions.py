@@ -2,8 +2,6 @@
 
 import os
 
-import pytest
-
 from vitedu.grading.intake.submissions import clean_name, find_submissions, stem_of
 
 
