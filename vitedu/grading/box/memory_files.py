@@ -29,17 +29,11 @@ class MemoryFiles(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         self.sources: dict[str, str] = {}  # module -> file
 
     def install(self) -> None:
-        """Let Python and torch open these files. Undone by ``uninstall``."""
+        """Let Python and torch open these files."""
         builtins.open = io.open = self.open
         torch.save = self.save  # type: ignore[assignment]
         os.path.exists = lambda path: self.holds(path) or _exists(path)
         os.path.isfile = lambda path: self.holds(path) or _is_file(path)
-
-    def uninstall(self) -> None:
-        """Restore the functions of Python and torch."""
-        builtins.open = io.open = _open
-        torch.save = _save
-        os.path.exists, os.path.isfile = _exists, _is_file
 
     def write(self, name: str, content: bytes) -> None:
         """Store a file; a module that was imported from it is forgotten.

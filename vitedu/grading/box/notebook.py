@@ -34,17 +34,9 @@ MAX_LOST = 3  # failed cells that are named with an answer
 _set_timer, _exit = signal.setitimer, os._exit
 _pack, _unpack, _length_of, _update = pack, unpack, length_of, dict.update
 _FILES = MemoryFiles()
-_RESTORERS: list = []  # made before the fork, for notebooks that forbid nothing
+warm_up = worker.warm_up
 # tools of the course's first cell that decide nothing
 _SILENT = ("hint", "progress", "reset", "challenge", "export_model")
-
-
-def warm_up() -> None:
-    """Make before the fork what every notebook needs."""
-    worker.warm_up()
-    _FILES.install()
-    _RESTORERS.append(worker.make_restorer())
-    _FILES.uninstall()
 
 
 class Report:
@@ -158,9 +150,7 @@ class Notebook:
             session.forbid(request.forbidden)
         _FILES.install()
         _FILES.contents.update({name: text.encode() for name, text in request.files.items()})
-        session.restore = (
-            worker.make_restorer() if request.forbidden or not _RESTORERS else _RESTORERS.pop()
-        )
+        session.restore = worker.make_restorer()
         line.builtins = dict(vars(builtins))
         worker.hide_judges()
         package = sys.modules["vitedu"]
