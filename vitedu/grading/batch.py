@@ -118,7 +118,8 @@ def grade_class(
         OSError: ``out`` cannot be written.
     """
     folder, out, start = Path(folder), Path(out), time.monotonic()
-    jobs, parts = default_jobs() if jobs is None else jobs, parts or Parts()
+    # while a worker starts or ends, its submission waits without using a core
+    jobs, parts = cores() + 1 if jobs is None else jobs, parts or Parts()
     _refuse_choices(folder, out, polish, jobs)
     intake = parts.find(folder)
     submissions = _tell_apart(intake.submissions)
@@ -428,14 +429,6 @@ def _tell_apart(submissions: list[Submission]) -> list[Submission]:
             flags, name = (*submission.flags, flag), f"{submission.student} [{place}]"
             result.append(replace(submission, student=name, flags=flags))
     return result
-
-
-def default_jobs() -> int:
-    """Return how many submissions to grade at the same time: one more than cores.
-
-    While a worker starts or ends, its submission waits some milliseconds without using a core.
-    """
-    return cores() + 1
 
 
 def cores() -> int:

@@ -50,11 +50,6 @@ class RemoteAnswer:
         # A limit for all requests together: an answer could use up the time of every single one.
         self.budget = limits.call_seconds
 
-    @property
-    def seconds(self) -> float:
-        """Time limit of all calls of a check; the worker has ``GRACE`` more to reply."""
-        return max(1.0, self.limits.call_seconds - GRACE)
-
     def info(self, calls: list[Call]) -> AnswerInfo:
         """Have the worker describe the answer, and whether its signature accepts these calls."""
         request = {"do": "look", "calls": [[n, list(names)] for n, names in calls]}
@@ -128,17 +123,15 @@ class Verdict:
         mistakes = self.report.misconceptions if self.report is not None else ()
         return self.state, self.points, tuple(mistakes), self.reason
 
-    def describe(self) -> str:
-        """Describe it, for a list of draws that disagree."""
-        mistakes = ", ".join(self.outcome[2])
-        return self.reason or f"{self.state} with {self.points:g}" + (mistakes and f" ({mistakes})")
-
 
 def conclude(draws: list[Verdict]) -> Verdict:
     """Return what all draws of an answer amount to."""
     if len({verdict.outcome for verdict in draws}) == 1:
         return draws[0]
-    words = "; ".join(verdict.describe() for verdict in draws)
+    words = "; ".join(
+        each.reason or f"{each.state} with {' '.join([f'{each.points:g}', *each.outcome[2]])}"
+        for each in draws
+    )
     return Verdict(reason="unstable", detail=f"{len(draws)} draws: {words}")
 
 
@@ -181,13 +174,15 @@ class Judge:
             with _LOCK, neutral_settings():
                 self._cases[exercise] = checker.draw(self.seed)
         draws = 1 if checker.forbidden and not refused else self.draws
+        # of all calls of a check; the worker has ``GRACE`` more to reply
+        seconds = max(1.0, remote.limits.call_seconds - GRACE)
         while len(verdicts) < draws and not (verdicts and verdicts[-1].is_last):
             remote.budget, remote.bytes_left = remote.limits.call_seconds, MAX_BYTES
             # other seeds in each draw, and the mistakes that are replayed have the same
             cases = [replace(e, seed=secrets.randbits(32)) for e in self._cases[exercise]]
             first = verdicts[0].observations if verdicts else {}
             known = {c.name: first[c.name] for c in cases if _runs_once(c) and c.name in first}
-            gathered = observe_answer(checker, cases, remote, remote.seconds, known)
+            gathered = observe_answer(checker, cases, remote, seconds, known)
             verdicts.append(self._judge_draw(checker, cases, gathered, verdicts))
         return verdicts
 

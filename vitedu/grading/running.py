@@ -69,11 +69,6 @@ class Found:
         """What all draws amount to."""
         return conclude(self.results)
 
-    @property
-    def points(self) -> float:
-        """The points that they earn."""
-        return self.final.points or 0.0
-
 
 @dataclass
 class Run:
@@ -340,17 +335,13 @@ class StudentRuns:
         self.exercises = [e for e in EXERCISES[: last + 1] if e.stem in stems]
 
     @cached_property
-    def end(self) -> float:
-        """When the time of this student is up."""
-        return time.monotonic() + STUDENT_SECONDS
-
-    @cached_property
     def found(self) -> tuple[dict[str, Found], list[Run]]:
         """What was found for each exercise, and the runs.
 
         The notebooks run until each exercise has an attempt: files of its chapter first, then those
         that define it, and the newest of them first.
         """
+        self.end = time.monotonic() + STUDENT_SECONDS
         found, runs = dict[str, Found](), list[Run]()
         for is_home, script in itertools.product((True, False), self.extraction.scripts):
             ids = [
@@ -379,10 +370,11 @@ class StudentRuns:
             held = frozenset(doubtful or failed)
             second = Run(script, ids, self, order=script.order, held=held).go().found
             for id in failed & second.keys():
-                if id not in found or second[id].points > found[id].points:
+                points = second[id].final.points or 0
+                if id not in found or points > (found[id].final.points or 0):
                     found[id] = second[id]
         for id in ids:
-            if id in found and self.judge.forbidden(id) and found[id].points > 0:
+            if id in found and self.judge.forbidden(id) and found[id].final.points:
                 found[id] = self._run_strictly(script, id, found)
         return found, first
 

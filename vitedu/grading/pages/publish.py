@@ -7,19 +7,19 @@ for learning platforms. Each file depends only on the grades, and is written onl
 
 import getpass
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from vitedu.grading.batch import TABLES, Outcome, Store, grade_class
 from vitedu.grading.grades import Flag, SubmissionGrade, safe_name
 from vitedu.grading.pages import exports
-from vitedu.grading.pages.class_report import report_page, summarise
+from vitedu.grading.pages.class_report import examples_page, report_page, summarise
 from vitedu.grading.pages.deadlines import DEADLINES, apply_deadlines, read_deadlines
 from vitedu.grading.pages.decisions import FILE as DECISIONS
 from vitedu.grading.pages.decisions import OVERRIDES, apply, bind_rows, read_points
-from vitedu.grading.pages.examples import examples_page, number_students, without_name
 from vitedu.grading.pages.feedback import feedback_page
 from vitedu.grading.pages.skeleton import count, render
 
@@ -158,3 +158,20 @@ def _write_feedback(store: Store, grade: SubmissionGrade) -> str:
     except Exception as error:
         store.log(f"{ascii(grade.student)}, feedback: {type(error).__name__}: {error}")
         return render("points_only.html", title="Feedback", grade=grade)
+
+
+def number_students(students: Iterable[str], secret: int) -> dict[str, str]:
+    """Give each student a number in place of the name, in an order that a secret decides."""
+    mixed = sorted(students, key=lambda name: sha256(f"{secret} {name}".encode()).digest())
+    return {name: f"student {place:03}" for place, name in enumerate(mixed, 1)}
+
+
+def without_name(grade: SubmissionGrade, number: str) -> SubmissionGrade:
+    """Return a grade with a number in place of the name, without what may name a student.
+
+    Flags name others, and what could not be read is named by its file. A name that a student wrote
+    into the answer itself stays.
+    """
+    exercises = [replace(each, place="", detail="", flags=[]) for each in grade.exercises]
+    own = {"student": number, "files": ["a file"], "identity": {}, "flags": []}
+    return replace(grade, exercises=exercises, **own)
