@@ -53,8 +53,7 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int]) -> None:
     report = setup["report"]
     connect_streams(keep=set(fds))
     limits = Limits(**setup["limits"])
-    accepted = limits.apply(mapped=setup["mapped"], user_threads=setup["user_threads"])
-    report["restrictions"].append("limits " + " ".join(sorted(accepted)))
+    limits.apply(mapped=setup["mapped"], user_threads=setup["user_threads"])
     if setup["uid"]:
         attempt(report, "own user", change_user, setup["uid"], number, setup["is_private"])
     attempt(report, "no capabilities", linux.drop_capabilities)

@@ -6,6 +6,7 @@ deadlines and the lengths of replies. Standard library only, for the box and the
 
 import resource
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 
 MB = 1 << 20
@@ -24,8 +25,8 @@ class Limits:
     threads: int = 32
     files: int = 1024  # open files
 
-    def apply(self, *, mapped: dict[str, int], user_threads: int) -> list[str]:
-        """Set the limits of this process; return the names of those that the platform accepts.
+    def apply(self, *, mapped: dict[str, int], user_threads: int) -> None:
+        """Set the limits of this process; the canary tests the effect.
 
         Memory is counted from what is mapped now, because torch's libraries alone map gigabytes.
         The limit on the address space (AS) includes shared mappings, but unmapping libraries would
@@ -47,14 +48,9 @@ class Limits:
         }
         for name, size in mapped.items():
             limits[name] = (size + self.memory_mb * MB,) * 2
-        accepted = []
-        for name, (soft, hard) in limits.items():
-            try:
-                resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (soft, hard))
-            except (AttributeError, OSError, ValueError):
-                continue  # unknown to this platform, or already lower; the canary tests the effect
-            accepted.append(name)
-        return accepted
+        for name, pair in limits.items():
+            with suppress(AttributeError, OSError, ValueError):  # unknown here, or already lower
+                resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), pair)
 
 
 def count_user_threads() -> int:
