@@ -337,7 +337,7 @@ def test_equal_files_of_two_students_are_flagged(tmp_path, out):
     def with_runs(submission):
         found = extract(submission)
         for id, answer in found.answers.items():
-            found.answers[id] = replace(answer, runs=(1, 2), notebook=f"{submission.student}.txt")
+            found.answers[id] = replace(answer, tokens=9, notebook=f"{submission.student}.txt")
         return found
 
     parts = made_parts(extract=with_runs, compare=lambda answers: {})

@@ -291,7 +291,7 @@ def _compare_files(files: Files, extractions: dict[str, Any]) -> Iterator[tuple[
     """Flag students who handed in one file, with answers that are not the course's own text."""
     owners: dict[str, set[str]] = defaultdict(set)
     for student, extraction in extractions.items():
-        own = {answer.notebook for answer in extraction.answers.values() if answer.runs}
+        own = {answer.notebook for answer in extraction.answers.values() if answer.tokens}
         for name, content in files[student]:
             if clean_name(name) in own:
                 owners["" if content.startswith(UNREADABLE) else content].add(student)

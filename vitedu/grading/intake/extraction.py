@@ -25,7 +25,7 @@ from vitedu.course.parsing import global_names, parse
 from vitedu.course.references import first_line
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_file
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Script, ScriptCell, Submission
-from vitedu.grading.intake.flags import scan_answer, split_tokens, token_runs
+from vitedu.grading.intake.flags import mark, scan_answer, split_tokens
 from vitedu.grading.intake.notebook_file import Cell, Unreadable, read_modules, read_notebook
 from vitedu.grading.intake.submissions import clean_name, stem_of
 
@@ -286,7 +286,7 @@ def _find_answer(exercise: Exercise, scripts: list[Script]) -> Answer | None:
                 flags.append(Flag("elsewhere", words))
             above = (each.source for each in script.cells[: places[-1] + 1] if each.is_own)
             flags += scan_answer(answer, above)
-            return replace(answer, flags=tuple(flags), runs=token_runs(answer))
+            return mark(replace(answer, flags=tuple(flags)))
     return Answer(exercise.id, "", home[0].name) if home else None
 
 
