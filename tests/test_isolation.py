@@ -531,8 +531,8 @@ def test_flood_of_prints_costs_neither_memory_nor_the_answer(worker):
 
 
 def test_fork_server_that_dies_is_started_again(box):
-    """The grader lives, the event is recorded, the worker of that moment is the grader's fault."""
-    events = len(box.events)
+    """The grader lives, and the worker of that moment is the grader's fault."""
+    first = box._process.pid
     with box.worker() as lost:
         pids = {box._process.pid} | {pid for pid, _ in descendants(box._process.pid)}
         for number, pid in [(n, pid) for n in (signal.SIGSTOP, signal.SIGKILL) for pid in pids]:
@@ -541,14 +541,13 @@ def test_fork_server_that_dies_is_started_again(box):
         with pytest.raises(WorkerTrouble) as caught:
             ask(lost, "out = 1")
         assert (caught.value.reason, "ended" in caught.value.detail) == ("grader", True)
-    # what dies with its parent dies with the thread that started it: a thread that ends is no harm
+    # what dies with its parent could die with the thread that started it
     thread = threading.Thread(target=lambda: box.worker().close())
     thread.start()
     thread.join()
     with box.worker() as worker:
         assert ask(worker, "out = 3") == "3"
-    assert len(box.events) == events + 1
-    assert "started again" in box.events[-1]
+    assert box._process.pid != first
 
 
 def test_workers_leave_no_descriptors_behind(box):

@@ -319,7 +319,7 @@ class TimedBox:
 
     def __init__(self, box, clock: Clock):
         self._box, self._clock, self.level = box, clock, box.level
-        self.limits, self.events = box.limits, box.events
+        self.limits = box.limits
 
     def __enter__(self):
         return self

@@ -350,8 +350,6 @@ def _grade_all(
             raise
         finally:
             bar.close()
-            for event in getattr(box, "events", ()):
-                store.log(f"isolation: {event}")
 
 
 def _merge(old: SubmissionGrade | None, new: SubmissionGrade, digest: str) -> SubmissionGrade:

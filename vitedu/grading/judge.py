@@ -252,15 +252,10 @@ def copy_report(grade: ExerciseGrade, report: Report) -> None:
     grade.lines = [[label, str(text)] for label, text in report.lines]
     grade.misconceptions, grade.picture = list(report.misconceptions), report.picture
     grade.printed = report.printed or grade.printed
+    names = ("name", "passed", "skipped", "message")
     grade.findings = [
-        {
-            "name": finding.name,
-            "passed": finding.passed,
-            "skipped": finding.skipped,
-            "polish": finding.is_polish,
-            "points": round(finding.points, 2),
-            "max_points": round(finding.max_points, 2),
-            "message": finding.message,
-        }
+        {name: getattr(finding, name) for name in names}
+        | {"points": round(finding.points, 2), "max_points": round(finding.max_points, 2)}
+        | {"polish": finding.is_polish}
         for finding in report.findings
     ]

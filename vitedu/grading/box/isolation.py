@@ -161,14 +161,12 @@ class Box:
     Attributes:
         level: ``full``, ``partial: ...`` or ``none``.
         isolation: what the canary found.
-        events: what happened to the fork server, in words.
     """
 
     def __init__(
         self, limits: Limits, files: Mapping[str, str], *, isolation: Isolation | None = None
     ):
         self.limits, self._files = limits, files
-        self.events: list[str] = []
         self._lock = threading.RLock()
         self._folder = tempfile.TemporaryDirectory(
             prefix=f"vitedu-box-{os.getpid()}-", ignore_cleanup_errors=True
@@ -216,10 +214,9 @@ class Box:
         with self._lock:
             try:
                 worker = self._fork_worker("worker")
-            except WorkerTrouble as trouble:
+            except WorkerTrouble:
                 if self._is_closed:
                     raise
-                self.events.append(f"the preloaded process was started again: {trouble.detail}")
                 try:
                     self._launch()
                 except (IsolationError, OSError) as error:
@@ -236,7 +233,6 @@ class Box:
 
         If its fork server ends, no other answer can be the cause.
         """
-        self.events.append("an answer is run again by a preloaded process of its own")
         return type(self)(self.limits, self._files, isolation=self.isolation)
 
     def close(self) -> None:
