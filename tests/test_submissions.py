@@ -138,7 +138,7 @@ def test_what_can_not_be_used_is_told_and_not_opened(tmp_path):
         "anna": ["archive", "no_notebook"],
         "bob": ["other_file", "no_notebook"],
         "cy": ["archive", "no_notebook"],
-        "dee": ["renamed"],
+        "dee": [],
         "eve": ["empty_folder", "no_notebook"],
         "fay": ["empty_folder", "no_notebook"],
         "gus": ["special", "no_notebook"],

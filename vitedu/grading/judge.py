@@ -230,7 +230,6 @@ def _runs_once(case: Case) -> bool:
 
 
 NEEDS = "Answers of this course need no more than torch, numpy and what Python itself brings."
-_MODULE = re.compile(r"No module named '([\w.]+)")
 _OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # the package's name, but not inside a path
 
 
@@ -240,8 +239,6 @@ def _describe_library(error: RaisedError) -> str:
         return ""
     if any(name in error.message for name in CLOSED_MODULES):
         return ""  # an import that is forbidden on purpose
-    if match := _MODULE.search(error.message):
-        return f"it imports {match[1]}, which is not here. {NEEDS}"[:300]
     return f"it needs a library that is not here: {error.message}. {NEEDS}"[:300]
 
 

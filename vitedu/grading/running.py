@@ -270,18 +270,13 @@ class Run:
             self.late.add(exercise)
         elif not is_kept:
             self.found[exercise] = found
-        if not go["passed"] and self._may_hand_out(exercise, word["final"] or word["early"]):
+        index = self.places.index(self.place) if self.place >= 0 else 0
+        is_last_try = self.touched[exercise].isdisjoint(self.places[index + 1 :])
+        is_last_try &= not (word["final"] or word["early"] or self.is_second)
+        if is_last_try and not go["passed"]:  # the reference may stand in for the answer
             self.horizon = max(self.horizon, PLACES[exercise])
             go["modules"] = self._modules()
         return go
-
-    def _may_hand_out(self, exercise: str, is_final: bool) -> bool:
-        """Tell whether the reference may stand in for an answer: no later cell is another try."""
-        if is_final or self.is_second or KINDS[exercise] == "value":
-            return False
-        index = self.places.index(self.place) if self.place >= 0 else 0
-        ahead = set(self.places[index + 1 :])
-        return ahead.isdisjoint(self.touched[exercise])
 
     def _tell(self, message: dict) -> dict:
         """Say how the notebook goes on, and return what it needs next.
@@ -292,15 +287,14 @@ class Run:
         self.remote.budget = seconds = self.box.limits.load_seconds + GRACE
         word = self.remote.ask(message, seconds)
         numbers = {self.script.cells[place].number for place in self.places}
-        if not isinstance(word, dict):
-            raise WireError("a notebook needs a cell, a verdict or an end.")
-        if set(word) == {"cell"} and word["cell"] in numbers:
+        keys = set(word) if isinstance(word, dict) else ()
+        if keys == {"cell"} and word["cell"] in numbers:
             return word
-        if set(word) == {"check", "final", "early", "lost"}:
+        if keys == {"check", "final", "early", "lost"}:
             lost = [[n, clean(a, 60), clean(b, 300)] for n, a, b in _rows(word["lost"], 3)]
             when = {name: word[name] is True for name in ("final", "early")}
             return when | {"check": clean(word["check"], 60), "lost": lost}
-        if set(word) == {"end", *ENDS}:
+        if keys == {"end", *ENDS}:
             ids = {key: [str(id)[:60] for id in _list(word[key])] for key in ENDS}
             errors = [
                 [n, clean(kind, 60), clean(text, 200), [clean(name, 60) for name in _list(names)]]

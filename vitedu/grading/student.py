@@ -23,7 +23,7 @@ import torch
 from vitedu import __version__
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.writing.checker import MOST_POLISH
-from vitedu.exercises import EXERCISES, Exercise, find
+from vitedu.exercises import Exercise, find
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.grades import (
     NOT_HANDED_IN,
@@ -47,14 +47,12 @@ MAX_FRAMES = 12  # frames of a traceback that the log keeps
 MAX_KEPT = 6000  # the most characters of code that a grade keeps
 SYNTAX = ("SyntaxError", "IndentationError", "TabError")
 # the files whose text decides a grade: what judges, the checkers, their words, the references
-SOURCES = [
-    *"checks/**/*.py checks/**/*.toml grading/box/*.* grading/intake/*.py".split(),
-    *"grading/transport/*.py grading/[gjrs]*.py".split(),
-    # with the options of models in arguments
-    *"grading/words.toml exercises.py course/exercises.toml ground/words.py".split(),
-    *"extras/options.py extras/fast.py".split(),
-    *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),
-]
+# and options of models that arguments of a case may have
+SOURCES = (
+    "checks/**/*.py checks/**/*.toml grading/box/*.* grading/intake/*.py grading/transport/*.py "
+    "grading/[gjrs]*.py grading/words.toml *.py course/exercises.toml ground/words.py "
+    "extras/options.py extras/fast.py"
+).split()
 
 
 def grade_answer(answer: Answer, runs: StudentRuns) -> ExerciseGrade:

@@ -11,7 +11,7 @@ import select
 import signal
 import socket
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
 
@@ -33,7 +33,7 @@ class WorkerTrouble(Exception):
         self.reason, self.detail = reason, detail
 
 
-class Worker:
+class Worker(AbstractContextManager):
     """A process in the box that takes requests. As a context manager it ends with all it started.
 
     Attributes:
@@ -56,9 +56,6 @@ class Worker:
         self._reply = bytearray()
         self._pipes = {"request", "reply", "status"}
         self._trouble: WorkerTrouble | None = None
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self.close()

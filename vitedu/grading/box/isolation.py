@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOSPC, EROFS
 from functools import partial
@@ -153,7 +153,7 @@ def probe_targets(needed: list[str], decoy: str, memory_mb: int) -> Iterator[dic
         yield {"targets": targets, "parent": os.getpid(), **sizes}
 
 
-class Box:
+class Box(AbstractContextManager):
     """A fork server, restarted if it dies, and its workers. Use as a context manager.
 
     Several threads may use it. Everything in it ends when it is closed or this process ends.
@@ -198,9 +198,6 @@ class Box:
                 raise IsolationError(str(error)) from error
             raise
         self.level = self.isolation.level
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self.close()

@@ -178,8 +178,11 @@ class Notebook:
             if go["skip"]:
                 self.cells.leave_out(number, source)
                 continue
-            for name, code in mocks:
-                self._mock(name, code)
+            for name, code in mocks:  # what the course's data would have made
+                if type(names.get(name, Absent())) is Absent:
+                    space: dict[str, Any] = {}
+                    exec(code, space)
+                    names[name] = space[name]
             with capture_output():
                 self.cells.run_cell(number, source, is_own)
         self.is_final = True
@@ -197,14 +200,6 @@ class Notebook:
             "absent": [name for name in absent if name not in hidden],
             "hidden": hidden,
         }
-
-    def _mock(self, name: str, code: str) -> None:
-        """Bind a name that the course's data would have made."""
-        names = self.cells.names
-        if name not in names or type(names[name]) is Absent:
-            found: dict[str, Any] = {}
-            exec(code, found)
-            names[name] = found[name]
 
     def _check_all(self, exercises: list[str], number: int) -> None:
         """Check answers that no cell checks, or that a later cell changed."""

@@ -250,20 +250,16 @@ def _find_stems(name: str, cells: list[Cell], script: Script) -> set[str]:
     notebook's name says so, if it defines at least half of the file's exercises, or as many of them
     as of any other file.
     """
-    marked = {
-        BY_ID[cell.exercise].stem for cell in cells if cell.exercise in BY_ID and _is_own_mark(cell)
+    marked = {  # cells that define the exercise that they are marked for, or no other
+        BY_ID[cell.exercise].stem
+        for cell in cells
+        if cell.exercise in BY_ID and cell.exercise in (defined(cell.source) or {cell.exercise})
     }
     counts = Counter(BY_ID[id].stem for id in script.defines)
     most = max(counts.values(), default=0)
     return marked or ({stem_of(name)} - {""}) | {
         s for s, count in counts.items() if count == most or 2 * count >= len(in_file(s))
     }
-
-
-def _is_own_mark(cell: Cell) -> bool:
-    """Tell whether a cell defines the exercise that it is marked for, or no other."""
-    ids = defined(cell.source)
-    return not ids or cell.exercise in ids
 
 
 # --- what a person reads -------------------------------------------------------------------------

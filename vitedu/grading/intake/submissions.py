@@ -296,9 +296,6 @@ def _list_flags(entries: list[_Entry], usable: list[_Entry], num_older: int) -> 
         if len(names) > 1:
             words = f"{len(names)} files for {clean_name(claim)}, the newest wins"
             flags.append(Flag("two_files", f"{words}: {', '.join(names)}"))
-    renamed = [entry.label for entry in usable if not entry.name.casefold().endswith(".ipynb")]
-    words = "is read as a notebook, whatever its ending"
-    flags += [Flag("renamed", f"{label} {words}") for label in renamed]
     flags += [entry.flag for entry in entries if entry.kind not in ("notebook", "other_file")]
     if others := [entry.label for entry in entries if entry.kind == "other_file"]:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""

@@ -137,15 +137,12 @@ def _list_concerns(grade: Grade) -> list[tuple[str, str]]:
             words = "" if flag.kind == "like_reference" else flag.message  # the label says it
             key = table.get("label", flag.kind), words
             reasons[key] += [answer.exercise] if answer else []
-    return [
-        (label, ": ".join(filter(None, [_write_names(exercises, len(grade.exercises)), words])))
-        for (label, words), exercises in reasons.items()
-    ]
-
-
-def _write_names(exercises: list[str], n: int) -> str:
-    exercises = list(dict.fromkeys(exercises))
-    return f"all {n} exercises" if len(exercises) == n > 2 else ", ".join(exercises)
+    rows, n = [], len(grade.exercises)
+    for (label, words), exercises in reasons.items():
+        ids = dict.fromkeys(exercises)
+        names = f"all {n} exercises" if len(ids) == n > 2 else ", ".join(ids)
+        rows.append((label, ": ".join(filter(None, [names, words]))))
+    return rows
 
 
 def report_page(summary: Summary, pages: str = "feedback/") -> str:

@@ -7,7 +7,7 @@ for learning platforms. Each file depends only on the grades, and is written onl
 
 import getpass
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -118,7 +118,9 @@ def publish(
     store.write("report.html", report_page(summary))
     store.write("examples.html", examples_page(grades(), students))
     if is_anonymous:
-        numbers = number_students(students, store.class_secret())
+        secret = store.class_secret()  # decides the order
+        mixed = sorted(students, key=lambda name: sha256(f"{secret} {name}".encode()).digest())
+        numbers = {name: f"student {place:03}" for place, name in enumerate(mixed, 1)}
         hidden = [without_name(grade, numbers[grade.student]) for grade in grades()]
         for grade in hidden:
             page = _write_feedback(store, grade)
@@ -158,12 +160,6 @@ def _write_feedback(store: Store, grade: SubmissionGrade) -> str:
     except Exception as error:
         store.log(f"{ascii(grade.student)}, feedback: {type(error).__name__}: {error}")
         return render("points_only.html", title="Feedback", grade=grade)
-
-
-def number_students(students: Iterable[str], secret: int) -> dict[str, str]:
-    """Give each student a number in place of the name, in an order that a secret decides."""
-    mixed = sorted(students, key=lambda name: sha256(f"{secret} {name}".encode()).digest())
-    return {name: f"student {place:03}" for place, name in enumerate(mixed, 1)}
 
 
 def without_name(grade: SubmissionGrade, number: str) -> SubmissionGrade:
