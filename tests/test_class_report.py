@@ -118,7 +118,7 @@ def test_who_needs_a_person_is_listed_with_the_reason():
         f"could not be graded : unpatchify: {unclear} (no reply within 10 s)",
         "reaches for what no answer needs : patchify: no answer needs f_back",
         "handed in late : Canvas calls it late",
-        "nearly the same answers as somebody else's : patchify: as Cleo's",
+        "the same answers as somebody else's : patchify: as Cleo's",
         "No remark here took a point from anybody",
     ):
         assert sentence in part

@@ -126,8 +126,11 @@ def test_a_laid_folder_keeps_every_answer(mine, tmp_path):
 
 
 def test_a_notebook_of_one_file_is_graded_by_its_ids(mine):
-    """Its ten exercises are those of both files now."""
-    assert len(extract(Submission("ann", (mine / "01_patches.ipynb",))).answers) == 10
+    """Its ten exercises are those of both files now; the course's cells of then concern nobody."""
+    answers = extract(Submission("ann", (mine / "01_patches.ipynb",))).answers
+    assert len(answers) == 10
+    flags = {flag.kind for answer in answers.values() for flag in answer.flags}
+    assert "dangerous" not in flags
 
 
 def test_my_vit_holds_the_student_s_eight_parts(mine):

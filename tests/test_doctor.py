@@ -31,7 +31,7 @@ def boxed(**changes):
 
 NO_NET = "partial: no network isolation"
 PARTIAL = boxed(level=NO_NET, lines=["no seccomp: why", "The filter needs a container"])
-NO_BOX = "Traceback\nvitedu.grading.box.levels.IsolationError: no box:\n  no landlock: why"
+NO_BOX = "Traceback\nvitedu.grading.box.isolation.IsolationError: no box:\n  no landlock: why"
 
 
 def healthy(code, python=sys.executable):

@@ -5,7 +5,6 @@ import io
 import json
 import re
 
-import jsonschema
 import pytest
 from made_class import exercise_grade, submission_grade
 
@@ -14,7 +13,6 @@ from vitedu.grading.grades import Flag
 from vitedu.grading.pages.exports import (
     MARK,
     canvas_csv,
-    classroom_results,
     grades_csv,
     gradescope_results,
     moodle_csv,
@@ -206,50 +204,3 @@ def test_gradescope_uses_only_keys_that_it_knows():
         results = gradescope_results(grade)
         assert set(results) <= known
         assert all(set(test) <= of_tests for test in results["tests"])
-
-
-# the structure that Classroom 50 asks for: schemas/result-v1.schema.json in its repository
-WHOLE = {"type": "integer", "minimum": 0}
-WORDS = {"type": "string", "minLength": 1}
-TIME = {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$"}
-RESULT = {
-    "schema": {"const": "classroom50/result/v1"},
-    "assignment_type": {"enum": ["individual", "group"]},
-    "submission": {"type": "string", "pattern": "^submit/"},
-    "datetime": TIME,
-    "score": WHOLE,
-    "max-score": WHOLE,
-    "tests": {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["test-name", "passed", "score", "max-score"],
-            "properties": {
-                "test-name": WORDS,
-                "passed": {"type": "boolean"},
-                "score": WHOLE,
-                "max-score": WHOLE,
-            },
-        },
-    },
-} | dict.fromkeys(["classroom", "assignment", "owner", "commit", "release", "review"], WORDS)
-RUNNER = {"CLASSROOM": "vit", "ASSIGNMENT": "patches", "OWNER": "anna"}
-RUNNER |= {"ASSIGNMENT_TYPE": "individual", "SUBMISSION_TAG": "submit/2026-11-26T12-00-00Z-a1b2c3d"}
-RUNNER |= {"COMMIT_URL": "https://c", "RELEASE_URL": "https://r"}
-
-
-def test_classroom_50_reads_whole_numbers_and_no_zero_for_what_is_open():
-    """By its schema; a score is in hundredths, never above its maximum, and their sums fit."""
-    schema = {"type": "object", "additionalProperties": False, "required": [*RESULT]}
-    for grade in three():
-        results = classroom_results(grade, RUNNER)
-        jsonschema.validate(results, schema | {"properties": RESULT})
-        assert results["score"] == sum(test["score"] for test in results["tests"])
-        assert all(test["score"] <= test["max-score"] for test in results["tests"])
-    anna, bob, _ = (classroom_results(grade, RUNNER) for grade in three())
-    assert (anna["score"], anna["max-score"]) == (750, 1000)
-    assert (bob["score"], bob["max-score"]) == (600, 600)  # four points are open, and no 0
-    assert bob["tests"][1]["output"].startswith("Not graded yet, and not a 0")
-    assert anna["review"] == anna["commit"] == "https://c"
-    with pytest.raises(ValueError, match=r"autograder\.py, which sets OWNER"):
-        classroom_results(three()[0], {**RUNNER, "OWNER": ""})

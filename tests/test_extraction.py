@@ -13,7 +13,7 @@ from vitedu.grading.grades import REASONS, Flag, Submission
 from vitedu.grading.intake import notebook_file, reading
 from vitedu.grading.intake.extraction import extract
 from vitedu.grading.intake.flags import is_stub
-from vitedu.grading.intake.notebook_file import read_notebook
+from vitedu.grading.intake.notebook_file import Unreadable, read_notebook
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 GELU = "def gelu(x):\n    return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))"
@@ -184,7 +184,7 @@ def test_malformed_parts_are_left_out_and_the_rest_is_read(tmp_path):
     content |= {"cells": strange + content["cells"], "nbformat": "x", "metadata": []}
     result = handed_in(tmp_path, content)
     assert "gelu" in result.answers
-    assert sorted({flag.kind for flag in result.flags}) == ["oddity", "unknown_exercise"]
+    assert sorted({flag.kind for flag in result.flags}) == ["oddity"]
 
 
 UNREADABLE = [
@@ -237,7 +237,8 @@ def test_too_large_a_file_is_refused_with_its_size(tmp_path, monkeypatch):
     """Before it is read."""
     monkeypatch.setattr(notebook_file, "MAX_FILE", 3 * 2**20)
     (tmp_path / "a.ipynb").write_bytes(b" " * (4 * 2**20))
-    assert read_notebook(tmp_path / "a.ipynb").problem.startswith("4 MB, more than the 3 MB")
+    with pytest.raises(Unreadable, match="^4 MB, more than the 3 MB"):
+        read_notebook(tmp_path / "a.ipynb")
 
 
 def test_every_stub_is_known_as_one_and_no_reference_is():

@@ -77,7 +77,7 @@ def everything():
     lines = [[label, HOSTILE] for label in ("expected", "got", "why", "case", "also", "order")]
     lines.append(["again", "check(..., seed=987654) repeats these inputs"])
     fields = {"lines": lines, "headline": HOSTILE, "printed": HOSTILE, "flags": [flag]}
-    picture = f"{SVG[:-6]}<script>1</script></svg>"
+    picture = f"{SVG[:-6]}<title>is &quot;1&quot; &lt; 2?</title><script>1</script></svg>"
     grades = [
         exercise_grade(),
         exercise_grade("unpatchify", "failed", **fields),
@@ -90,9 +90,13 @@ def everything():
 
 
 def test_what_a_student_typed_is_harmless():
-    """Names, files, messages, prints, pictures: all text, no tag, turned line or terminal code."""
+    """Names, files, messages, prints, pictures: all text, no tag, turned line or terminal code.
+
+    A picture's title stands in place of it.
+    """
     source = feedback_page(everything())
     parsed = assert_harmless(source)
+    assert ("alt", 'is "1" < 2?') in parsed.attributes
     assert "alert(1)" in parsed.said
     assert "\u202e" not in source and "\x1b" not in source
     assert source.encode("utf-8")

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 from boxed_code import FILES, ask, frame
 
-from vitedu.grading.box import canary, isolation, launch, levels, seccomp
+from vitedu.grading.box import canary, isolation, launch, seccomp
 from vitedu.grading.box.conversation import WorkerTrouble
-from vitedu.grading.box.isolation import Box, open_box
-from vitedu.grading.box.levels import BREACHES, Isolation, IsolationError
+from vitedu.grading.box.isolation import BREACHES, Box, Isolation, IsolationError, open_box
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.grades import REASONS
 
@@ -84,7 +83,7 @@ def test_canary_outside_a_box_can_do_everything(tmp_path):
     words, pipe = [sys.executable, "-c", code], subprocess.PIPE
     (tmp_path / "decoy").touch()
     needed = [str(tmp_path / "missing")]
-    with levels.probe_targets(needed, str(tmp_path / "decoy"), 1) as plan:
+    with isolation.probe_targets(needed, str(tmp_path / "decoy"), 1) as plan:
         plan |= {"most": 10_000}
         with subprocess.Popen(words, stdin=pipe, stdout=pipe, cwd=tmp_path) as child:
             stop = threading.Timer(60, child.kill)
@@ -96,8 +95,6 @@ def test_canary_outside_a_box_can_do_everything(tmp_path):
                 length = int.from_bytes(child.stdout.read(8), "little")
                 reply |= json.loads(child.stdout.read(length))
             stop.cancel()
-            for pid in orphans_of(child.pid):
-                os.kill(pid, signal.SIGKILL)
     assert reply.pop("needs") == needed[0] and reply.pop("count") > 300
     assert {name for name, evidence in reply.items() if not evidence} == set()
     assert [code for _, _, code in canary.TRIES if code not in str(reply)] == []
@@ -107,18 +104,6 @@ def test_canary_outside_a_box_can_do_everything(tmp_path):
         assert refused - without == canary.UNSAFE_CALLS
     assert set(reply) == set(BREACHES)
     assert [path.name for path in tmp_path.iterdir()] == ["decoy"]
-
-
-def orphans_of(pid):
-    """Give the processes that the canary left: they look as if they ran the same command."""
-    pids = set()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if b"canary.main(0, 1)" in path.read_bytes():
-                pids.add(int(path.parent.name))
-        except OSError:
-            continue
-    return pids - {pid}
 
 
 # what a fork server needs of torch and numpy, to open many boxes in little time
@@ -304,7 +289,7 @@ import torch; out = open(torch.__file__, 'a')
 import os; out = os.chmod({__file__!r}, 0o644)
 import os; out = os.utime({__file__!r})
 out = open({__file__!r}).read()
-out = open({str(levels.PACKAGE / "patches.py")!r}).read()
+out = open({str(isolation.PACKAGE / "patches.py")!r}).read()
 """.strip().splitlines()
 DENIED = ("PermissionError", "FileNotFoundError", "not allowed to raise")
 DENIED += ("Permission denied",)
@@ -481,7 +466,6 @@ def test_end_of_a_worker_has_a_reason(worker, code, reason, detail):
     with pytest.raises(WorkerTrouble) as again:
         ask(worker, "pass")
     assert again.value is caught.value
-    assert not worker.has_survivors
 
 
 @pytest.mark.parametrize(
@@ -547,8 +531,8 @@ def test_flood_of_prints_costs_neither_memory_nor_the_answer(worker):
 
 
 def test_fork_server_that_dies_is_started_again(box):
-    """The grader lives, the event is recorded, the worker of that moment is the grader's fault."""
-    events = len(box.events)
+    """The grader lives, and the worker of that moment is the grader's fault."""
+    first = box._process.pid
     with box.worker() as lost:
         pids = {box._process.pid} | {pid for pid, _ in descendants(box._process.pid)}
         for number, pid in [(n, pid) for n in (signal.SIGSTOP, signal.SIGKILL) for pid in pids]:
@@ -557,14 +541,13 @@ def test_fork_server_that_dies_is_started_again(box):
         with pytest.raises(WorkerTrouble) as caught:
             ask(lost, "out = 1")
         assert (caught.value.reason, "ended" in caught.value.detail) == ("grader", True)
-    # what dies with its parent dies with the thread that started it: a thread that ends is no harm
+    # what dies with its parent could die with the thread that started it
     thread = threading.Thread(target=lambda: box.worker().close())
     thread.start()
     thread.join()
     with box.worker() as worker:
         assert ask(worker, "out = 3") == "3"
-    assert len(box.events) == events + 1
-    assert "started again" in box.events[-1]
+    assert box._process.pid != first
 
 
 def test_workers_leave_no_descriptors_behind(box):

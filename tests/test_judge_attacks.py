@@ -19,11 +19,9 @@ from vitedu.checks.training import random_crop_flip_reader
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.conversation import WorkerTrouble
-from vitedu.grading.box.levels import IsolationError
+from vitedu.grading.box.isolation import IsolationError
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.transport import remote_answer
 from vitedu.grading.transport.messages import write_plain
-from vitedu.grading.transport.remote_answer import GRACE
 from vitedu.grading.transport.wire import pack, unpack
 
 pytestmark = pytest.mark.slow
@@ -43,7 +41,7 @@ def replays_are_kept(monkeypatch):
 @pytest.fixture(scope="module")
 def hurried(box):
     """The same box with little time: a worker that is stuck costs seconds."""
-    limits = Limits(load_seconds=2, call_seconds=1 + GRACE)
+    limits = Limits(load_seconds=2, call_seconds=1 + judge.GRACE)
     return SimpleNamespace(worker=box.worker, limits=limits, open_separate=box.open_separate)
 
 
@@ -213,7 +211,7 @@ while time.monotonic() < end:
 
 def test_one_budget_holds_for_all_requests_of_a_draw(box, of_zeros):
     """An answer that ends just before each deadline has one limit, and no second draw."""
-    limits = Limits(call_seconds=4 + GRACE)
+    limits = Limits(call_seconds=4 + judge.GRACE)
     place = SimpleNamespace(worker=box.worker, limits=limits, open_separate=box.open_separate)
     result = grade(place, inside(SLOW), runs=3)
     assert (result.state, result.runs) == ("failed", 1), result.lines
@@ -223,7 +221,7 @@ def test_one_budget_holds_for_all_requests_of_a_draw(box, of_zeros):
 def test_what_is_left_of_the_budget_is_counted_outside(monkeypatch):
     """Each request gets at most what the earlier ones left, whatever the worker says of time."""
     now = [100.0]
-    monkeypatch.setattr(remote_answer.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(judge.time, "monotonic", lambda: now[0])
     granted = []
 
     def ask(frame, seconds):
@@ -232,8 +230,8 @@ def test_what_is_left_of_the_budget_is_counted_outside(monkeypatch):
         nonce = unpack(frame)["nonce"]
         return pack({"nonce": nonce, "done": write_plain(PlainValue(3))})
 
-    limits = Limits(worker_seconds=5.0)
-    remote = remote_answer.RemoteAnswer(SimpleNamespace(ask=ask), limits)
+    limits = Limits(call_seconds=5.0)
+    remote = judge.RemoteAnswer(SimpleNamespace(ask=ask), limits)
     assert [remote.plain().value for _ in range(4)] == [3] * 4
     assert granted == [3.0, 3.0, 1.0, 0.01]
 

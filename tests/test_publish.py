@@ -9,11 +9,9 @@ import zipfile
 from types import SimpleNamespace
 
 import pytest
-from made_class import extract, hand_in, made_parts
-from test_submissions import put
+from made_class import hand_in, made_parts
 
 from vitedu.__main__ import main
-from vitedu.grading.adapters.classroom import read_checkout
 from vitedu.grading.grades import Submission, safe_name
 from vitedu.grading.pages import publish
 from vitedu.grading.pages.publish import main_grade
@@ -165,22 +163,3 @@ def test_overrides_are_read_on_every_grading(folder, out, capsys):
     path.write_text("student,exercise,points,reason\nanna,1.5,9,x\n")
     with pytest.raises(ValueError, match="line 2: points must be a number from 0 to 4"):
         main_grade(folder, out, parts=made_parts(), **CHOICES)
-
-
-def test_classroom_reads_one_students_repository(tmp_path, out, monkeypatch):
-    """All its notebooks are the owner's; elsewhere it says what is missing."""
-    variables = "CLASSROOM ASSIGNMENT ASSIGNMENT_TYPE SUBMISSION_TAG COMMIT_URL RELEASE_URL"
-    for name in variables.split():
-        monkeypatch.setenv(name, name.lower())
-    monkeypatch.setenv("OWNER", "anna")
-    put(tmp_path / "in", "01_patches.ipynb", "more/notes.ipynb")
-    answers = hand_in(tmp_path / "text", anna={"patchify": "passed"})
-    found = extract(Submission("anna", (answers / "anna.txt",)))
-    parts = made_parts(find=read_checkout, extract=lambda _: found, compare=lambda _: {})
-    choices = {"formats": ["classroom"], "exercises": ["patchify"], "parts": parts}
-    main_grade(tmp_path / "in", out, **choices)
-    results = json.loads((out / "classroom.json").read_text())
-    assert results["owner"] == "anna" and results["score"] == results["max-score"] == 600
-    monkeypatch.delenv("OWNER")
-    with pytest.raises(ValueError, match="which sets OWNER"):
-        main_grade(tmp_path / "in", tmp_path / "other", **choices)

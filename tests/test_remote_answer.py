@@ -7,7 +7,7 @@ from vitedu.checks.observing.answers import LocalAnswer
 from vitedu.checks.observing.case import Case
 from vitedu.grading.box import worker
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.transport.remote_answer import RemoteAnswer
+from vitedu.grading.judge import RemoteAnswer
 from vitedu.grading.transport.wire import WireError, pack, unpack
 
 CASES = [Case(str(n), {"x": torch.arange(n) * 1.0}, record_operations=False) for n in (3, 5, 4)]

@@ -5,7 +5,6 @@ import inspect
 import random
 import textwrap
 import time
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer
 from vitedu.grading.intake import flags
-from vitedu.grading.intake.flags import MIN_TOKENS, count_own_tokens, split_tokens, token_runs
+from vitedu.grading.intake.flags import MIN_TOKENS, count_own_tokens, mark, split_tokens
 
 
 def scanned(exercise, source, support="import torch, math\nfrom torch import nn"):
@@ -63,6 +62,7 @@ import numpy.ctypeslib, ctypes
 (lambda: 0).__globals__
 ().__class__.__subclasses__()
 from vitedu.checks import engine
+from vitedu.checks.api import judge, observe
 import vitedu.grading.box.worker as worker
 torch.__spec__.loader
 os._exit(0)
@@ -133,10 +133,11 @@ def test_reference_is_known_under_other_names_and_layout():
 
     Where the text forces nearly all of it, as in PatchEmbed, being equal says nothing.
     """
-    assert count_own_tokens(find("PatchEmbed")) < MIN_TOKENS <= count_own_tokens(find("patchify"))
+    forced, free = (reference_source(find(id)) for id in ("PatchEmbed", "patchify"))
+    assert count_own_tokens(forced) < MIN_TOKENS <= count_own_tokens(free)
     for exercise in EXERCISES:
         source = reference_source(exercise)
-        long = exercise.kind != "value" and count_own_tokens(exercise) >= MIN_TOKENS
+        long = exercise.kind != "value" and count_own_tokens(source) >= MIN_TOKENS
         assert ("like_reference" in scanned(exercise.id, source)) == long
     bare = ast.unparse(ast.parse(reference_source(find("patchify"))))
     names = {"images": "bilder", "gh": "rows", "x": "out"}
@@ -178,10 +179,10 @@ RENAMED = {
 
 def compare_class(answers):
     """Compare answers as the grader does, which reads them first."""
-    read = cache(token_runs)  # many have the same
+    read = cache(mark)  # many have the same
     return flags.compare_class(
         {
-            student: {id: replace(answer, runs=read(answer)) for id, answer in own.items()}
+            student: {id: read(answer) for id, answer in own.items()}
             for student, own in answers.items()
         }
     )
@@ -211,14 +212,14 @@ def test_copies_are_found_and_nobody_else():
     seconds = time.process_time() - start
     assert set(flags) == {"s007", "s123"}
     (flag,) = flags["s007"]
-    assert flag.kind == "similar" and flag.message == "nearly the same as s123: patchify 100%"
+    assert flag.kind == "similar" and flag.message.endswith(" aside, as s123: patchify")
     assert seconds < 10  # 1 s on an idle core
 
 
 def test_two_students_are_enough_for_a_pair_and_the_same_reference_is_none():
     """What both took from the reference does not count, and neither do short answers and values."""
     pair = {name: {"patchify": Answer("patchify", ODD)} for name in ("ann", "bob")}
-    assert compare_class(pair)["ann"][0].message.endswith("bob: patchify 100% to the letter")
+    assert compare_class(pair)["ann"][0].message.endswith("bob: patchify")
     ids = [exercise.id for exercise in EXERCISES]
     same = {id: Answer(id, reference_source(find(id))) for id in ids}
     assert compare_class({"ann": same, "bob": same}) == {}

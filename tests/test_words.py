@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from vitedu import exercises
-from vitedu.grading.box.package_view import earlier_exercises as earlier
 from vitedu.ground import words
 from vitedu.ground.words import WordsError, check_table, format_problems, read
 
@@ -109,14 +108,6 @@ def test_entries_of_the_course_are_of_its_kinds():
     assert all(each.points > 0 and each.minutes > 0 for each in exercises.EXERCISES)
     notebooks = [each.notebook for each in exercises.EXERCISES]
     assert notebooks == sorted(notebooks) and len(set(notebooks)) == len(exercises.CHAPTERS)
-
-
-def test_what_an_answer_may_use_follows_the_order_of_the_entries(monkeypatch):
-    """An exercise whose entry moves in front of another is given to the other's answers."""
-    first, second, *rest = exercises.EXERCISES
-    assert earlier(first.id) == [] and earlier(second.id) == [first]
-    monkeypatch.setattr(exercises, "EXERCISES", (second, first, *rest))
-    assert earlier(first.id) == [second] and earlier(second.id) == []
 
 
 def test_numbers_follow_the_order_of_reading_and_the_core_comes_first():

@@ -41,7 +41,7 @@ def add_commands(commands: Commands) -> None:
         dest="formats",
         nargs="+",
         default=[],
-        choices=["canvas", "moodle", "gradescope", "classroom"],
+        choices=["canvas", "moodle", "gradescope"],
         help="write files for these, too",
     )
     add_flag(new, "--anonymous", "write pages without names too, into the folder anonymous")
@@ -92,7 +92,7 @@ def grade_class(args) -> int:
         raise ValueError(f"{NO_BOX}.")
     from vitedu.grading.pages.publish import main_grade
 
-    folder, out, parts = args.folder, args.out, None
+    folder, out = args.folder, args.out
     if args.example:
         from vitedu.grading.adapters.example import write_class
 
@@ -100,15 +100,10 @@ def grade_class(args) -> int:
         folder, out = write_class(out / "submissions"), out / "grades"
     if not folder or not out:
         raise ValueError("name the folder with the returned notebooks, and --out; or --example.")
-    if "classroom" in args.formats:
-        from vitedu.grading.adapters.classroom import read_checkout
-        from vitedu.grading.student import Parts
-
-        parts = Parts(find=read_checkout)
     args.notebook = stem(args.notebook) if args.notebook else None
     args.polish /= 100
     args.formats = [*args.formats, *["anonymous"] * args.anonymous]
     names = "formats assignment decisions jobs exercises core notebook only polish seed again "
     names += "allow_unsafe"
     options = {name: getattr(args, name) for name in names.split()}
-    return main_grade(folder, out, parts=parts, **options)
+    return main_grade(folder, out, **options)

@@ -118,7 +118,8 @@ def grade_class(
         OSError: ``out`` cannot be written.
     """
     folder, out, start = Path(folder), Path(out), time.monotonic()
-    jobs, parts = default_jobs() if jobs is None else jobs, parts or Parts()
+    # while a worker starts or ends, its submission waits without using a core
+    jobs, parts = cores() + 1 if jobs is None else jobs, parts or Parts()
     _refuse_choices(folder, out, polish, jobs)
     intake = parts.find(folder)
     submissions = _tell_apart(intake.submissions)
@@ -290,8 +291,7 @@ def _compare_files(files: Files, extractions: dict[str, Any]) -> Iterator[tuple[
     """Flag students who handed in one file, with answers that are not the course's own text."""
     owners: dict[str, set[str]] = defaultdict(set)
     for student, extraction in extractions.items():
-        answers = [a for id, a in extraction.answers.items() if find(id).kind != "value"]
-        own = {answer.notebook for answer in answers if answer.runs}
+        own = {answer.notebook for answer in extraction.answers.values() if answer.tokens}
         for name, content in files[student]:
             if clean_name(name) in own:
                 owners["" if content.startswith(UNREADABLE) else content].add(student)
@@ -350,8 +350,6 @@ def _grade_all(
             raise
         finally:
             bar.close()
-            for event in getattr(box, "events", ()):
-                store.log(f"isolation: {event}")
 
 
 def _merge(old: SubmissionGrade | None, new: SubmissionGrade, digest: str) -> SubmissionGrade:
@@ -431,14 +429,6 @@ def _tell_apart(submissions: list[Submission]) -> list[Submission]:
     return result
 
 
-def default_jobs() -> int:
-    """Return how many submissions to grade at the same time: one more than cores.
-
-    While a worker starts or ends, its submission waits some milliseconds without using a core.
-    """
-    return cores() + 1
-
-
 def cores() -> int:
     """Count the cores that this process may use."""
     on_linux = sys.platform == "linux"
@@ -461,7 +451,7 @@ def digest_files(submission: Submission) -> list[tuple[str, str]]:
     return pairs
 
 
-def digest(files: Any, *options) -> str:
+def digest(files: Any, *options: Any) -> str:
     """Hash all that the grade of an exercise depends on: files (as hashed), versions, options."""
     return hashlib.sha256(ascii([files, options, sorted(versions().items())]).encode()).hexdigest()
 

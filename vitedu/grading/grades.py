@@ -48,7 +48,9 @@ class Answer:
     notebook: str = ""  # name of its file
     flags: tuple[Flag, ...] = ()
     cell: int = 0  # number of its cell in the notebook, from 1; 0: no cell defines its name
-    runs: tuple[int, ...] = ()  # what ``flags`` compares, as numbers
+    # what ``flags`` compares: how many tokens of it are the student's own, and a digest of all
+    tokens: int = 0
+    digest: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,35 +1,91 @@
 """Judge one answer that a process of the box holds: its observations are judged here.
 
 Role: ``Judge``, and ``Verdict``, what a draw amounts to. The checkers of the notebook decide
-(``vitedu.checks.engine``). A ``RemoteAnswer`` replaces the student's object, and only
-``observe_answer`` uses it. Several draws must agree, so that luck earns nothing. An answer that
-cannot be judged gets a reason and no points, never an exception.
+(``vitedu.checks.engine``). A ``RemoteAnswer``, our side of the talk with ``box.worker``, replaces
+the student's object. Several draws must agree, so that luck earns nothing. An answer that cannot be
+judged gets a reason and no points, never an exception.
 """
 
 import hashlib
 import re
 import secrets
 import threading
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
+from typing import Any
 
 from vitedu.checks.engine import judge_observations, observe_answer
 from vitedu.checks.explaining.report import Report
+from vitedu.checks.observing.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.errors import RaisedError
 from vitedu.checks.observing.observation import Observation
 from vitedu.checks.observing.settings import neutral_settings
 from vitedu.checks.writing.checker import Checker, find_lenient_checker
+from vitedu.grading.box.conversation import Worker
 from vitedu.grading.box.course_stand_ins import CLOSED_MODULES
+from vitedu.grading.box.limits import Limits
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade
-from vitedu.grading.transport.messages import write_observation
-from vitedu.grading.transport.remote_answer import MAX_BYTES, RemoteAnswer
-from vitedu.grading.transport.wire import pack
+from vitedu.grading.transport.messages import read_fields, write_case, write_observation
+from vitedu.grading.transport.wire import WireError, clean, pack, unpack
 
+GRACE = 3.0  # seconds after its time limit until a worker counts as stuck
+MAX_BYTES = 24 * 2**20  # the most bytes of all observations of one worker together
 DRAWS = 3  # an answer that is right one time in three passes with probability 5 % at most
 # Judging changes settings of the whole process for a moment (random state, default dtype), so only
 # one thread may do it at a time.
 _LOCK = threading.Lock()
+
+
+class RemoteAnswer:
+    """An answer in a worker; an implementation of ``answers.Source``."""
+
+    answer = None
+
+    def __init__(self, worker: Worker, limits: Limits):
+        self.worker, self.limits = worker, limits
+        self.bytes_left = MAX_BYTES
+        # A limit for all requests together: an answer could use up the time of every single one.
+        self.budget = limits.call_seconds
+
+    def info(self, calls: list[Call]) -> AnswerInfo:
+        """Have the worker describe the answer, and whether its signature accepts these calls."""
+        request = {"do": "look", "calls": [[n, list(names)] for n, names in calls]}
+        return read_fields(AnswerInfo, self.ask(request))
+
+    def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
+        """Have the worker run cases on the answer, for at most ``seconds`` together."""
+        end = time.monotonic() + seconds
+        for case in cases:
+            left = max(MIN_SECONDS, end - time.monotonic())
+            request = {"do": "observe", "case": write_case(case, ""), "seconds": left}
+            seen = read_fields(Observation, self.ask(request, left + GRACE))
+            self.bytes_left -= sum(x.numel() * x.element_size() for x in seen.tensors())
+            if self.bytes_left < 0:
+                raise WireError(f"all results together have more than {MAX_BYTES} bytes.")
+            yield seen
+
+    def plain(self) -> PlainValue:
+        """Have the worker send the answer as a plain value."""
+        return read_fields(PlainValue, self.ask({"do": "plain"}))
+
+    def ask(self, request: dict, seconds: float = GRACE) -> Any:
+        """Send a request and return what was done."""
+        nonce, start = secrets.token_hex(8), time.monotonic()
+        frame = pack({**request, "nonce": nonce})
+        try:
+            reply = unpack(self.worker.ask(frame, max(0.01, min(seconds, self.budget))))
+        finally:
+            self.budget -= time.monotonic() - start
+        if not isinstance(reply, dict) or reply.get("nonce") != nonce:
+            raise WireError("the reply does not belong to this request.")
+        if set(reply) == {"nonce", "failed"}:
+            raise WireError(f"the worker failed: {clean(reply['failed'], 200)}")
+        if set(reply) != {"nonce", "done"}:
+            raise WireError("a reply has the keys nonce and done.")
+        return reply["done"]
 
 
 @dataclass
@@ -67,17 +123,15 @@ class Verdict:
         mistakes = self.report.misconceptions if self.report is not None else ()
         return self.state, self.points, tuple(mistakes), self.reason
 
-    def describe(self) -> str:
-        """Describe it, for a list of draws that disagree."""
-        mistakes = ", ".join(self.outcome[2])
-        return self.reason or f"{self.state} with {self.points:g}" + (mistakes and f" ({mistakes})")
-
 
 def conclude(draws: list[Verdict]) -> Verdict:
     """Return what all draws of an answer amount to."""
     if len({verdict.outcome for verdict in draws}) == 1:
         return draws[0]
-    words = "; ".join(verdict.describe() for verdict in draws)
+    words = "; ".join(
+        each.reason or f"{each.state} with {' '.join([f'{each.points:g}', *each.outcome[2]])}"
+        for each in draws
+    )
     return Verdict(reason="unstable", detail=f"{len(draws)} draws: {words}")
 
 
@@ -120,13 +174,15 @@ class Judge:
             with _LOCK, neutral_settings():
                 self._cases[exercise] = checker.draw(self.seed)
         draws = 1 if checker.forbidden and not refused else self.draws
+        # of all calls of a check; the worker has ``GRACE`` more to reply
+        seconds = max(1.0, remote.limits.call_seconds - GRACE)
         while len(verdicts) < draws and not (verdicts and verdicts[-1].is_last):
             remote.budget, remote.bytes_left = remote.limits.call_seconds, MAX_BYTES
             # other seeds in each draw, and the mistakes that are replayed have the same
             cases = [replace(e, seed=secrets.randbits(32)) for e in self._cases[exercise]]
             first = verdicts[0].observations if verdicts else {}
             known = {c.name: first[c.name] for c in cases if _runs_once(c) and c.name in first}
-            gathered = observe_answer(checker, cases, remote, remote.seconds, known)
+            gathered = observe_answer(checker, cases, remote, seconds, known)
             verdicts.append(self._judge_draw(checker, cases, gathered, verdicts))
         return verdicts
 
@@ -174,7 +230,6 @@ def _runs_once(case: Case) -> bool:
 
 
 NEEDS = "Answers of this course need no more than torch, numpy and what Python itself brings."
-_MODULE = re.compile(r"No module named '([\w.]+)")
 _OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # the package's name, but not inside a path
 
 
@@ -184,8 +239,6 @@ def _describe_library(error: RaisedError) -> str:
         return ""
     if any(name in error.message for name in CLOSED_MODULES):
         return ""  # an import that is forbidden on purpose
-    if match := _MODULE.search(error.message):
-        return f"it imports {match[1]}, which is not here. {NEEDS}"[:300]
     return f"it needs a library that is not here: {error.message}. {NEEDS}"[:300]
 
 
@@ -196,15 +249,10 @@ def copy_report(grade: ExerciseGrade, report: Report) -> None:
     grade.lines = [[label, str(text)] for label, text in report.lines]
     grade.misconceptions, grade.picture = list(report.misconceptions), report.picture
     grade.printed = report.printed or grade.printed
+    names = ("name", "passed", "skipped", "message")
     grade.findings = [
-        {
-            "name": finding.name,
-            "passed": finding.passed,
-            "skipped": finding.skipped,
-            "polish": finding.is_polish,
-            "points": round(finding.points, 2),
-            "max_points": round(finding.max_points, 2),
-            "message": finding.message,
-        }
+        {name: getattr(finding, name) for name in names}
+        | {"points": round(finding.points, 2), "max_points": round(finding.max_points, 2)}
+        | {"polish": finding.is_polish}
         for finding in report.findings
     ]

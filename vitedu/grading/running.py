@@ -11,20 +11,19 @@ that ran in another order get one more run, in which no reference is handed out.
 forbids counts only after a run that refuses it from the first statement on.
 """
 
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from vitedu.exercises import BY_ID, EXERCISES, Exercise
+from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.box.conversation import WorkerTrouble
-from vitedu.grading.box.levels import IsolationError
-from vitedu.grading.box.package_view import sources_up_to, visible_sources
+from vitedu.grading.box.isolation import IsolationError
+from vitedu.grading.box.package_view import visible_sources
 from vitedu.grading.grades import PASSED, Script
-from vitedu.grading.intake.extraction import rank
-from vitedu.grading.judge import Judge, Verdict, conclude
-from vitedu.grading.transport.remote_answer import GRACE, RemoteAnswer
+from vitedu.grading.judge import GRACE, Judge, RemoteAnswer, Verdict, conclude
 from vitedu.grading.transport.wire import WireError, clean
 
 RUN_SECONDS = 100.0  # of one run of a notebook
@@ -70,17 +69,20 @@ class Found:
         """What all draws amount to."""
         return conclude(self.results)
 
-    @property
-    def points(self) -> float:
-        """The points that they earn."""
-        return self.final.points or 0.0
-
 
 @dataclass
-class Outcome:
-    """What one run of a script said.
+class Run:
+    """One run of a script, in as many processes as its cells end, and what it said.
 
     Attributes:
+        script: the notebook.
+        ids: exercises that are judged.
+        student: whose notebook it is.
+        order: places of the cells; None: as in the document.
+        held: exercises whose references stay hidden to the end, and all later ones.
+        only: the one exercise that is judged; its run refuses what it forbids.
+        decided: exercise -> whether it passed, where another run decided.
+        last: the place of the last cell that is needed; None: all are.
         found: exercise -> what its last check that counts found.
         late: exercises that were checked when their reference could be seen.
         changed: exercises whose answer a later cell changed after it had failed.
@@ -90,6 +92,14 @@ class Outcome:
         troubles: number of a cell -> reason and detail, where it ended the process.
     """
 
+    script: Script
+    ids: Sequence[str]
+    student: "StudentRuns"
+    order: list[int] | None = None
+    held: frozenset[str] = frozenset()
+    only: str = ""
+    decided: dict[str, bool] = field(default_factory=dict)
+    last: int | None = None
     found: dict[str, Found] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
@@ -98,54 +108,27 @@ class Outcome:
     errors: list[list] = field(default_factory=list)
     troubles: dict[int, tuple[str, str]] = field(default_factory=dict)
 
+    def __post_init__(self):
+        script, student = self.script, self.student
+        self.box, self.judge = student.box, student.judge
+        scripts = student.extraction.scripts
+        self.notebooks = {s.name: [c.source for c in s.cells] for s in scripts if s is not script}
+        # whether this run follows another, and looks at all answers again at its end
+        self.is_second = bool(self.held or self.only or self.order)
+        self.end = min(student.end, time.monotonic() + RUN_SECONDS)
+        known = script.defines, script.checks
+        self.touched = {id: {p for own in known for p in own.get(id, ())} for id in self.ids}
+        self.places = self.order or [*range(len(script.cells))]
+        if self.last is not None:  # nothing below it is needed
+            self.places = self.places[: self.places.index(self.last) + 1]
+        self.skipped: set[int] = set()  # cells that ended a process
+        self.ended: set[str] = set()  # exercises whose answer did
+
     def passed(self, exercise: str) -> bool:
         """Tell whether an answer passed."""
         return exercise in self.found and self.found[exercise].final.state == PASSED
 
-
-@dataclass(frozen=True)
-class Way:
-    """How a script is run.
-
-    Attributes:
-        order: places of the cells; None: as in the document.
-        held: exercises whose references stay hidden to the end, and all later ones.
-        only: the one exercise that is judged; its run refuses what it forbids.
-        decided: exercise -> whether it passed, where another run decided.
-        last: the place of the last cell that is needed; None: all are.
-    """
-
-    order: list[int] | None = None
-    held: frozenset[str] = frozenset()
-    only: str = ""
-    decided: dict[str, bool] = field(default_factory=dict)
-    last: int | None = None
-
-    @property
-    def is_second(self) -> bool:
-        """Whether this run follows another, and looks at all answers again at its end."""
-        return bool(self.held or self.only or self.order)
-
-
-class Run:
-    """One run of a script, in as many processes as its cells end."""
-
-    def __init__(self, script: Script, ids: Sequence[str], way: Way, student: "StudentRuns"):
-        self.script, self.way, self.box, self.judge = script, way, student.box, student.judge
-        scripts = student.extraction.scripts
-        self.notebooks = {s.name: [c.source for c in s.cells] for s in scripts if s is not script}
-        self.ids = list(ids)
-        self.outcome = Outcome()
-        self.end = min(student.end, time.monotonic() + RUN_SECONDS)
-        known = script.defines, script.checks
-        self.touched = {id: {p for own in known for p in own.get(id, ())} for id in self.ids}
-        self.order = way.order or [*range(len(script.cells))]
-        if way.last is not None:  # nothing below it is needed
-            self.order = self.order[: self.order.index(way.last) + 1]
-        self.skipped: set[int] = set()  # cells that ended a process
-        self.ended: set[str] = set()  # exercises whose answer did
-
-    def go(self) -> Outcome:
+    def go(self) -> "Run":
         """Run it, again without the cell or the answer that ends a process."""
         for _ in range(MAX_RUNS):
             self.place, self.checking = -1, ""
@@ -163,14 +146,14 @@ class Run:
                 break
             if self.checking:
                 self.ended.add(self.checking)
-                self.outcome.found[self.checking] = Found([Verdict(None, *words, is_last=True)])
+                self.found[self.checking] = Found([Verdict(None, *words, is_last=True)])
             elif self.place in self.skipped or self.place < 0:
-                self.outcome.troubles[-1] = words
+                self.troubles[-1] = words
                 break
             else:
                 self.skipped.add(self.place)
-                self.outcome.troubles[self.script.cells[self.place].number] = words
-        return self.outcome
+                self.troubles[self.script.cells[self.place].number] = words
+        return self
 
     def _run_once(self, box: Any) -> tuple[str, str]:
         """Run it in one process; return why that ended early, as reason and detail, or ""."""
@@ -197,34 +180,33 @@ class Run:
                 go = self._enter(word["cell"])
             word = self._tell({"do": "go", **go})
         number_of = {cell.number for cell in self.script.cells}
-        self.outcome.errors = [e for e in word["end"] if e[0] in number_of or e[0] == -1]
-        self.outcome.changed = set(word["changed"])
-        self.outcome.absent, self.outcome.hidden = set(word["absent"]), set(word["hidden"])
+        self.errors = [e for e in word["end"] if e[0] in number_of or e[0] == -1]
+        self.changed = set(word["changed"])
+        self.absent, self.hidden = set(word["absent"]), set(word["hidden"])
 
     def _horizon_before(self, index: int, *, is_start: bool = False) -> int:
         """Return the place up to which references may be seen when a cell is about to run."""
-        ahead = set(self.order[index:])
+        ahead = set(self.places[index:])
         open_ids = [
             id
             for id, places in self.touched.items()
-            if places & ahead or (places and id not in self.outcome.found)
+            if places & ahead or (places and id not in self.found)
         ]
         known = open_ids or ([] if not is_start else self.ids)
-        places = [PLACES[id] for id in {*known, *self.way.held}]
+        places = [PLACES[id] for id in {*known, *self.held}]
         return min(places, default=len(EXERCISES)) - 1
 
     def _modules(self) -> dict[str, str]:
-        only = self.way.only
-        return visible_sources(only) if only else sources_up_to(self.horizon)
+        return visible_sources(PLACES[self.only] - 1 if self.only else self.horizon)
 
     def _request(self) -> dict:
         """Make the first request: the cells, and what they may need."""
-        script, way = self.script, self.way
-        position = {place: index for index, place in enumerate(self.order)}
+        script = self.script
+        position = {place: index for index, place in enumerate(self.places)}
         cells: list[list] = []
         fresh: list[str] = []  # defined by the cell above, and no cell below checks it
         waiting: list[str] = []  # the same of all cells above, until one touches an exercise
-        for index, place in enumerate(self.order):
+        for index, place in enumerate(self.places):
             cell = script.cells[place]
             if not cell.source:
                 continue
@@ -247,19 +229,19 @@ class Run:
             "modules": self._modules(),
             "files": script.files,
             "notebooks": self.notebooks,
-            "decided": way.decided,
-            "forbidden": sorted(self.judge.forbidden(way.only)) if way.only else [],
+            "decided": self.decided,
+            "forbidden": sorted(self.judge.forbidden(self.only)) if self.only else [],
             "last": [id for id in self.ids if id not in self.ended],
-            "again": way.is_second,
+            "again": self.is_second,
             "seconds": self.box.limits.load_seconds,
         }
 
     def _enter(self, number: Any) -> dict:
         """Let a cell run, with the references that no cell from it on is tested for."""
-        place = next(p for p in self.order if self.script.cells[p].number == number)
-        self.place, index = place, self.order.index(place)
+        place = next(p for p in self.places if self.script.cells[p].number == number)
+        self.place, index = place, self.places.index(place)
         modules = None
-        if not self.way.only and (new := self._horizon_before(index)) > self.horizon:
+        if not self.only and (new := self._horizon_before(index)) > self.horizon:
             self.horizon = new
             modules = self._modules()
         return {"modules": modules, "skip": place in self.skipped or time.monotonic() > self.end}
@@ -272,34 +254,29 @@ class Run:
             return go
         place = None if word["final"] else max(self.place, 0)
         if len(self.probed[exercise]) >= MAX_PROBES or place in self.probed[exercise]:
-            return go | {"passed": KINDS[exercise] == "value" or self.outcome.passed(exercise)}
+            return go | {"passed": KINDS[exercise] == "value" or self.passed(exercise)}
         self.probed[exercise].add(place)
         self.checking = exercise
-        results = self.judge.judge(exercise, self.remote, refused=bool(self.way.only))
+        results = self.judge.judge(exercise, self.remote, refused=bool(self.only))
         self.checking = ""
-        found = Found(results, word["lost"], place, self.way.order)
-        final, outcome = found.final, self.outcome
+        found = Found(results, word["lost"], place, self.order)
+        final = found.final
         if KINDS[exercise] == "value":  # the notebook does not learn whether a guess was right
-            is_kept = outcome.passed(exercise) and place is None
+            is_kept = self.passed(exercise) and place is None
         else:
             go["passed"] = final.state == PASSED
-            is_kept = exercise in outcome.found and final.is_stub
-        if not self.way.only and PLACES[exercise] <= self.horizon:
-            outcome.late.add(exercise)
+            is_kept = exercise in self.found and final.is_stub
+        if not self.only and PLACES[exercise] <= self.horizon:
+            self.late.add(exercise)
         elif not is_kept:
-            outcome.found[exercise] = found
-        if not go["passed"] and self._may_hand_out(exercise, word["final"] or word["early"]):
+            self.found[exercise] = found
+        index = self.places.index(self.place) if self.place >= 0 else 0
+        is_last_try = self.touched[exercise].isdisjoint(self.places[index + 1 :])
+        is_last_try &= not (word["final"] or word["early"] or self.is_second)
+        if is_last_try and not go["passed"]:  # the reference may stand in for the answer
             self.horizon = max(self.horizon, PLACES[exercise])
             go["modules"] = self._modules()
         return go
-
-    def _may_hand_out(self, exercise: str, is_final: bool) -> bool:
-        """Tell whether the reference may stand in for an answer: no later cell is another try."""
-        if is_final or self.way.is_second or KINDS[exercise] == "value":
-            return False
-        index = self.order.index(self.place) if self.place >= 0 else 0
-        ahead = set(self.order[index + 1 :])
-        return ahead.isdisjoint(self.touched[exercise])
 
     def _tell(self, message: dict) -> dict:
         """Say how the notebook goes on, and return what it needs next.
@@ -309,16 +286,15 @@ class Run:
         """
         self.remote.budget = seconds = self.box.limits.load_seconds + GRACE
         word = self.remote.ask(message, seconds)
-        numbers = {self.script.cells[place].number for place in self.order}
-        if not isinstance(word, dict):
-            raise WireError("a notebook needs a cell, a verdict or an end.")
-        if set(word) == {"cell"} and word["cell"] in numbers:
+        numbers = {self.script.cells[place].number for place in self.places}
+        keys = set(word) if isinstance(word, dict) else ()
+        if keys == {"cell"} and word["cell"] in numbers:
             return word
-        if set(word) == {"check", "final", "early", "lost"}:
+        if keys == {"check", "final", "early", "lost"}:
             lost = [[n, clean(a, 60), clean(b, 300)] for n, a, b in _rows(word["lost"], 3)]
             when = {name: word[name] is True for name in ("final", "early")}
             return when | {"check": clean(word["check"], 60), "lost": lost}
-        if set(word) == {"end", *ENDS}:
+        if keys == {"end", *ENDS}:
             ids = {key: [str(id)[:60] for id in _list(word[key])] for key in ENDS}
             errors = [
                 [n, clean(kind, 60), clean(text, 200), [clean(name, 60) for name in _list(names)]]
@@ -353,36 +329,30 @@ class StudentRuns:
         self.exercises = [e for e in EXERCISES[: last + 1] if e.stem in stems]
 
     @cached_property
-    def end(self) -> float:
-        """When the time of this student is up."""
-        return time.monotonic() + STUDENT_SECONDS
+    def found(self) -> tuple[dict[str, Found], list[Run]]:
+        """What was found for each exercise, and the runs.
 
-    @cached_property
-    def found(self) -> tuple[dict[str, Found], list[tuple[Script, Outcome]]]:
-        """What was found for each exercise, and every run with its script.
-
-        The notebooks run until each exercise has an attempt, the newest file first.
+        The notebooks run until each exercise has an attempt: files of its chapter first, then those
+        that define it, and the newest of them first.
         """
-        found, runs = dict[str, Found](), list[tuple[Script, Outcome]]()
-        ranked = {each.id: rank(each, self.extraction.scripts) for each in self.exercises}
-        for round_ in range(max(map(len, ranked.values()), default=0)):
-            for script in self.extraction.scripts:
-                wanted = [
-                    id
-                    for id, scripts in ranked.items()
-                    if script in scripts[round_ : round_ + 1] and _is_open(found.get(id))
-                ]
-                own = [id for id in wanted if BY_ID[id].stem in script.stems]
-                for ids in (own, [id for id in wanted if id not in own]):
-                    if ids and time.monotonic() < self.end:
-                        new, outcome = self._run_script(script, ids)
-                        runs.append((script, outcome))
-                        found |= {id: new[id] for id in new if _is_open(found.get(id))}
+        self.end = time.monotonic() + STUDENT_SECONDS
+        found, runs = dict[str, Found](), list[Run]()
+        for is_home, script in itertools.product((True, False), self.extraction.scripts):
+            ids = [
+                each.id
+                for each in self.exercises
+                if (each.stem in script.stems) == is_home and _is_open(found.get(each.id))
+                if is_home or each.id in script.defines
+            ]
+            if ids and time.monotonic() < self.end:
+                new, run = self._run_script(script, ids)
+                runs.append(run)
+                found |= {id: new[id] for id in new if _is_open(found.get(id))}
         return found, runs
 
-    def _run_script(self, script: Script, ids: Sequence[str]) -> tuple[dict[str, Found], Outcome]:
+    def _run_script(self, script: Script, ids: Sequence[str]) -> tuple[dict[str, Found], Run]:
         """Run one script as often as it takes."""
-        first = Run(script, ids, Way(), self).go()
+        first = Run(script, ids, self).go()
         found = dict(first.found)
         failed = {
             id
@@ -391,13 +361,14 @@ class StudentRuns:
         }
         doubtful = failed & (first.late | first.changed)
         if failed and (doubtful or script.order) and time.monotonic() < self.end:
-            way = Way(order=script.order, held=frozenset(doubtful or failed))
-            second = Run(script, ids, way, self).go().found
+            held = frozenset(doubtful or failed)
+            second = Run(script, ids, self, order=script.order, held=held).go().found
             for id in failed & second.keys():
-                if id not in found or second[id].points > found[id].points:
+                points = second[id].final.points or 0
+                if id not in found or points > (found[id].final.points or 0):
                     found[id] = second[id]
         for id in ids:
-            if id in found and self.judge.forbidden(id) and found[id].points > 0:
+            if id in found and self.judge.forbidden(id) and found[id].final.points:
                 found[id] = self._run_strictly(script, id, found)
         return found, first
 
@@ -405,11 +376,11 @@ class StudentRuns:
         """Run a script where what an exercise forbids is refused; this alone decides."""
         first = found[exercise]
         decided = {id: each.final.state == PASSED for id, each in found.items() if id != exercise}
-        way = Way(order=first.order, only=exercise, decided=decided, last=first.place)
-        outcome = Run(script, [exercise], way, self).go()
-        strict = outcome.found.get(exercise)
+        how: dict[str, Any] = {"order": first.order, "last": first.place, "decided": decided}
+        run = Run(script, [exercise], self, only=exercise, **how).go()
+        strict = run.found.get(exercise)
         if strict is None:
-            where = "; ".join(f"{kind}: {text}" for _, kind, text, _ in outcome.errors[-2:])
+            where = "; ".join(f"{kind}: {text}" for _, kind, text, _ in run.errors[-2:])
             words = f"the answer is not there where what is forbidden is refused: {where}"[:300]
             return Found([Verdict(reason="unstable", detail=words)])
         if strict.final.state == PASSED != first.final.state:

@@ -23,7 +23,7 @@ import torch
 from vitedu import __version__
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.writing.checker import MOST_POLISH
-from vitedu.exercises import EXERCISES, Exercise, find
+from vitedu.exercises import Exercise, find
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.grades import (
     NOT_HANDED_IN,
@@ -41,28 +41,26 @@ from vitedu.grading.intake.flags import compare_class
 from vitedu.grading.intake.reading import read_submission
 from vitedu.grading.intake.submissions import find_submissions
 from vitedu.grading.judge import Judge, Verdict, copy_report
-from vitedu.grading.running import Found, Outcome, StudentRuns
+from vitedu.grading.running import Found, Run, StudentRuns
 
 MAX_FRAMES = 12  # frames of a traceback that the log keeps
 MAX_KEPT = 6000  # the most characters of code that a grade keeps
 SYNTAX = ("SyntaxError", "IndentationError", "TabError")
 # the files whose text decides a grade: what judges, the checkers, their words, the references
-SOURCES = [
-    *"checks/**/*.py checks/**/*.toml grading/box/*.* grading/intake/*.py".split(),
-    *"grading/transport/*.py grading/[gjrs]*.py".split(),
-    # with the options of models in arguments
-    *"grading/words.toml exercises.py course/exercises.toml ground/words.py".split(),
-    *"extras/options.py extras/fast.py".split(),
-    *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),
-]
+# and options of models that arguments of a case may have
+SOURCES = (
+    "checks/**/*.py checks/**/*.toml grading/box/*.* grading/intake/*.py grading/transport/*.py "
+    "grading/[gjrs]*.py grading/words.toml *.py course/exercises.toml ground/words.py "
+    "extras/options.py extras/fast.py"
+).split()
 
 
 def grade_answer(answer: Answer, runs: StudentRuns) -> ExerciseGrade:
     """Grade one answer from what the runs of the student's notebooks found."""
     exercise, start = find(answer.exercise), time.perf_counter()
-    all_found, outcomes = runs.found
+    all_found, all_runs = runs.found
     found = all_found.get(answer.exercise)
-    verdict = _judge_found(found) if found else _explain(answer.exercise, outcomes)
+    verdict = _judge_found(found) if found else _explain(answer.exercise, all_runs)
     if verdict.reason == "no_cell" and any(exercise.id in s.blank for s in runs.extraction.scripts):
         verdict = Verdict(Report(exercise.id).set_not_attempted())
     flags = [*answer.flags, *_find_flags(answer.exercise, verdict, found, runs)]
@@ -115,29 +113,29 @@ def _find_flags(
     return flags
 
 
-def _explain(exercise: str, outcomes: list) -> Verdict:
+def _explain(exercise: str, runs: list[Run]) -> Verdict:
     """Say why no run came to an answer, from the cell that would have bound it."""
-    for script, outcome in outcomes:
-        for place in reversed(script.defines.get(exercise, ())):
-            if verdict := _explain_cell(exercise, script.cells[place].number, outcome):
+    for run in runs:
+        for place in reversed(run.script.defines.get(exercise, ())):
+            if verdict := _explain_cell(exercise, run.script.cells[place].number, run):
                 return verdict
-        if -1 in outcome.troubles:
-            return Verdict(None, *outcome.troubles[-1])
-        if exercise in outcome.hidden:
+        if -1 in run.troubles:
+            return Verdict(None, *run.troubles[-1])
+        if exercise in run.hidden:
             report = Report(exercise)
             report.status, report.headline = "failed", "a reference of the course is no answer"
             return Verdict(report)
-        if exercise in outcome.absent:
+        if exercise in run.absent:
             words = "it is made of the course's data, which are not here"
             return Verdict(reason="import", detail=words)
     return Verdict(reason="no_cell", detail=f"no cell that ran here binds {exercise}")
 
 
-def _explain_cell(exercise: str, number: int, outcome: Outcome) -> Verdict | None:
-    if number in outcome.troubles:
-        reason, detail = outcome.troubles[number]
+def _explain_cell(exercise: str, number: int, run: Run) -> Verdict | None:
+    if number in run.troubles:
+        reason, detail = run.troubles[number]
         return Verdict(reason=reason, detail=f"cell {number}: {detail}")
-    errors = [error for error in outcome.errors if error[0] == number]
+    errors = [error for error in run.errors if error[0] == number]
     errors.sort(key=lambda error: exercise in error[3] or error[1] in SYNTAX)
     if not errors:
         return None

@@ -51,7 +51,6 @@ class Checker:
     given: tuple[str, ...] = ()  # methods that the notebook provides
 
     # --- grading ---------------------------------------------------------------------------------
-    hides: frozenset[str] = frozenset()  # earlier references that alone would solve this exercise
 
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check, and give each a name of its own."""

@@ -1,1 +1,1 @@
-"""Connections to other systems: nbgrader, Gradescope, Classroom 50."""
+"""Connections to other systems: nbgrader, Gradescope."""

@@ -32,9 +32,7 @@ MAX_ERRORS = 60  # that are kept
 REFUSAL = "is not allowed in this exercise"  # end of what a forbidden function says
 MAX_NAMES = 30  # of a failed statement
 PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}
-FEATURES = 0  # flags of all ``from __future__ import`` statements
-for _name in __future__.all_feature_names:
-    FEATURES |= getattr(__future__, _name).compiler_flag
+FEATURES = __future__.annotations.compiler_flag  # of the import that still changes something
 _COROUTINE = 0x80  # flag of code that awaits
 _DEFINITIONS = ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | IMPORTS
 # what a notebook without the course's first cell may lack
@@ -205,19 +203,6 @@ class Shell:
             for text in texts:
                 self._cells.run(text)
         return Absent()
-
-    def run_cell(self, text: str, *rest: Any, **settings: Any) -> None:
-        """Run a text."""
-        self._cells.run(text)
-
-    def push(self, names: dict[str, Any]) -> None:
-        """Bind names."""
-        self._cells.names.update(names)
-
-    @property
-    def user_ns(self) -> dict[str, Any]:
-        """The names of the notebook."""
-        return self._cells.names
 
     def __getattr__(self, name: str) -> Any:
         return Absent()

@@ -19,6 +19,7 @@ import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from vitedu.grading.box import linux, seccomp
 from vitedu.grading.box.limits import OUT_OF_MEMORY, Limits, count_user_threads, mapped_bytes
@@ -26,7 +27,7 @@ from vitedu.grading.box.limits import OUT_OF_MEMORY, Limits, count_user_threads,
 TASKS = {"worker": "vitedu.grading.box.notebook", "canary": "vitedu.grading.box.canary"}
 
 
-def attempt(report: dict, name: str, action: Callable, *arguments) -> None:
+def attempt(report: dict, name: str, action: Callable, *arguments: Any) -> None:
     """Apply one restriction; note in a report that it holds, or why this machine refused it."""
     try:
         action(*arguments)
@@ -52,8 +53,7 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int]) -> None:
     report = setup["report"]
     connect_streams(keep=set(fds))
     limits = Limits(**setup["limits"])
-    accepted = limits.apply(mapped=setup["mapped"], user_threads=setup["user_threads"])
-    report["restrictions"].append("limits " + " ".join(sorted(accepted)))
+    limits.apply(mapped=setup["mapped"], user_threads=setup["user_threads"])
     if setup["uid"]:
         attempt(report, "own user", change_user, setup["uid"], number, setup["is_private"])
     attempt(report, "no capabilities", linux.drop_capabilities)

@@ -11,7 +11,7 @@ import select
 import signal
 import socket
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
 
@@ -33,13 +33,12 @@ class WorkerTrouble(Exception):
         self.reason, self.detail = reason, detail
 
 
-class Worker:
+class Worker(AbstractContextManager):
     """A process in the box that takes requests. As a context manager it ends with all it started.
 
     Attributes:
         restrictions: of the process.
         missing: restriction that this machine refused -> why.
-        has_survivors: after ``close``: whether a process still held the worker's pipe.
         is_abandoned: whether the fork server is being ended, so that this one's end is no fault
             of the answer.
     """
@@ -50,16 +49,13 @@ class Worker:
         registry.add(self)
         self.restrictions: list[str] = []
         self.missing: dict[str, str] = {}
-        self.has_survivors = self.is_abandoned = self._is_closed = False
+        self.is_abandoned = self._is_closed = False
         self._status_line = b""  # the beginning of a message on the status socket
         self._told: dict = {}  # how it started, and how it ended
         self._rest = memoryview(b"")  # what is left to send
         self._reply = bytearray()
         self._pipes = {"request", "reply", "status"}
         self._trouble: WorkerTrouble | None = None
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self.close()
@@ -204,13 +200,6 @@ class Worker:
             self.status.send(b"k")
         with suppress(WorkerTrouble):  # its last reply was too long
             self._wait_for_end()
-            # read until the pipe is closed; if it stays open, some process still holds it
-            deadline = time.monotonic() + 0.5
-            self._pipes.discard("status")
-            while self._pipes and time.monotonic() < deadline:
-                self._reply.clear()
-                self._exchange(0.05)
-            self.has_survivors = bool(self._pipes)
         self.status.close()
         for name, fd in self.fds.items():
             if name != "status":

@@ -25,7 +25,7 @@ class Absent:
 
     __place__ = ("", "")  # module and name
 
-    def __init__(self, *args, **settings):
+    def __init__(self, *args: Any, **settings: Any):
         pass
 
     uses = 0  # of all of them together
@@ -113,7 +113,7 @@ class Course(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
         sys.meta_path.append(self)
         importlib.import_module(EXPORT)
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None):
         """Find every module of the course that is not on disk."""
         if name in self.modules:
             return importlib.machinery.ModuleSpec(name, self, origin=self.get_filename(name))
@@ -121,7 +121,7 @@ class Course(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
-    def get_source(self, fullname):
+    def get_source(self, fullname: str):
         """Return a module's text, which error messages show as well."""
         return self.modules.get(fullname, "")
 
@@ -129,7 +129,7 @@ class Course(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
         """Name a file of the package, unlike those of the student's code."""
         return str(PACKAGE.joinpath(*fullname.split(".")[1:]).with_suffix(".py"))
 
-    def exec_module(self, module):
+    def exec_module(self, module: types.ModuleType):
         """Run a module, whose other names stand for what it lacks."""
         name = module.__name__
         lacks = self.exported if name == EXPORT else lambda lacked: absent(lacked, name)

@@ -24,7 +24,7 @@ import socket
 import sys
 from importlib.machinery import PathFinder
 
-from vitedu.grading.box import linux, seccomp
+from vitedu.grading.box import linux
 from vitedu.grading.box.confinement import TASKS, become_worker, prepare, write_status
 
 MAX_LINE = 1 << 16
@@ -34,7 +34,6 @@ MAX_FILES = 4096  # descriptors of this process; a worker closes all except its 
 def serve(control_fd: str) -> None:
     """Load torch, say so, and fork workers until the parent closes the control socket."""
     control = socket.socket(fileno=int(control_fd))
-    linux.prctl(linux.DEATH_SIGNAL, signal.SIGKILL)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     max_files = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, hard))
@@ -61,8 +60,6 @@ def load_libraries(hidden_libraries: list[str]) -> int:
     torch.ones(2, 2) @ torch.ones(2, 2)  # the first product initialises the library
     for name in TASKS.values():
         getattr(sys.modules[name], "warm_up", lambda: None)()
-    with contextlib.suppress(OSError):  # a worker then has no filter, and says so
-        seccomp.filter_template(os.uname().machine)
     gc.collect()
     gc.freeze()  # a collection in a worker then does not copy these pages
     linux.use_huge_pages()
@@ -70,48 +67,40 @@ def load_libraries(hidden_libraries: list[str]) -> int:
 
 
 class ForkServer:
-    """The living workers: process id -> status socket."""
+    """The living workers: process id -> status socket and descriptor of the process."""
 
     def __init__(self, setup: dict, control: socket.socket):
         self.setup, self.control = setup, control
-        self.workers: dict[int, socket.socket] = {}
+        self.workers: dict[int, tuple[socket.socket, int]] = {}
 
     def run(self) -> None:
         """Handle requests, kills and ended workers until the control socket closes."""
-        wakeup_read, wakeup_write = os.pipe()
-        os.set_blocking(wakeup_read, False)
-        os.set_blocking(wakeup_write, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
         while True:
-            poll = select.poll()
-            by_fd = {status.fileno(): pid for pid, status in self.workers.items()}
-            for fd in (self.control.fileno(), wakeup_read, *by_fd):
+            poll, by_fd = select.poll(), dict[int, int]()
+            for pid, (status, process) in self.workers.items():
+                by_fd |= {status.fileno(): pid, process: pid}
+            for fd in (self.control.fileno(), *by_fd):
                 poll.register(fd, select.POLLIN)
             for fd, _ in poll.poll():
                 if fd == self.control.fileno():
                     message, fds = receive(self.control)
                     if message is None:
                         for pid in list(self.workers):
-                            self.kill(pid)
+                            self.end(pid)
                         return
                     self.spawn(message, fds)
-                elif fd == wakeup_read:
-                    os.read(wakeup_read, 4096)
                 elif by_fd[fd] in self.workers:
-                    self.kill(by_fd[fd])
-            self.reap()
+                    self.end(by_fd[fd])
 
     def spawn(self, message: dict, fds: list[int]) -> None:
         """Start a worker on the descriptors of a request, and close them here."""
         status = socket.socket(fileno=fds[2])
         try:
             pid = self.fork_worker(message["task"], message["number"], fds)
+            self.workers[pid] = status, os.pidfd_open(pid)
         except OSError as error:
             send(status, {"failed": str(error)})
             status.close()
-        else:
-            self.workers[pid] = status
         for fd in fds[:2]:
             os.close(fd)
 
@@ -120,38 +109,23 @@ class ForkServer:
         if pid := os.fork():
             return pid
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             become_worker(self.setup, task, number, fds)
         except BaseException as error:  # no code of an answer has run yet
             write_status(fds[2], {"failed": f"{type(error).__name__}: {error}"})
         finally:
             os._exit(1)
 
-    def kill(self, pid: int) -> None:
-        """Kill a worker and its process group."""
+    def end(self, pid: int) -> None:
+        """Kill a worker, if it lives, and its process group; tell the parent how it ended."""
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
-        self.reap(pid)
-
-    def reap(self, pid: int = -1) -> None:
-        """Tell the parent how each ended worker ended.
-
-        Args:
-            pid: wait for this worker; default: handle those that have already ended.
-        """
-        while self.workers:
-            try:
-                ended_pid, status, usage = os.wait4(pid, 0 if pid > 0 else os.WNOHANG)
-            except ChildProcessError:
-                return
-            if status_socket := self.workers.pop(ended_pid, None):
-                cpu = usage.ru_utime + usage.ru_stime
-                send(status_socket, {"ended": os.waitstatus_to_exitcode(status), "used": cpu})
-                status_socket.close()
-            if pid > 0 or not ended_pid:
-                return
+        _, ended, usage = os.wait4(pid, 0)
+        status, process = self.workers.pop(pid)
+        cpu = usage.ru_utime + usage.ru_stime
+        send(status, {"ended": os.waitstatus_to_exitcode(ended), "used": cpu})
+        status.close()
+        os.close(process)
 
 
 def send(connection: socket.socket, message: dict) -> None:

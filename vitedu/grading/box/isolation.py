@@ -1,8 +1,14 @@
-"""The box: a fork server, which forks isolated workers.
+"""The box: a fork server, which forks isolated workers, and what its isolation is worth.
 
-Role: ``open_box``. At its start a canary tries what a hostile answer would try, and the level
-follows from what it could do (``levels``). A box of level ``none`` opens only with
-``allow_unsafe``. ``confinement`` says how a worker is isolated.
+Role: ``open_box``. At its start ``measure_isolation`` runs the canary, which tries what a hostile
+answer would try. The level follows from what it could do, never from how the box was configured:
+
+* ``full``: the canary could do nothing that is forbidden.
+* ``partial: ...``: it could do what is named, but could change nothing outside.
+* ``none``: it could write files of the grader or reach its processes. Such a box opens only with
+  ``allow_unsafe``.
+
+``confinement`` says how a worker is isolated.
 
 No level covers faults of the kernel, or workers that communicate by timing. Nor does it cover
 answers that recognise the fork server: all workers are its copies, with the same hash seed
@@ -16,28 +22,138 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from errno import ENOSPC, EROFS
 from functools import partial
 from pathlib import Path
 
+from vitedu.grading.box.canary import write_frame
 from vitedu.grading.box.conversation import Worker, WorkerTrouble
 from vitedu.grading.box.fork_server import receive, send
 from vitedu.grading.box.launch import USERS, plan_launch
-from vitedu.grading.box.levels import Isolation, IsolationError, measure_isolation
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.package_view import base_files
+from vitedu.ground import words
 
 USUAL = Limits()
 DECOY = "decoy.txt"  # a file in the box that the canary tries to change
 LOAD_SECONDS = 120.0  # for importing torch from a slow disk
 START_SECONDS = 20.0  # for a fork on a busy machine
+PACKAGE = Path(__file__).parents[2]
+HOME = os.path.expanduser("~")
+CANARY_SECONDS = 60.0
+MANY = 1000  # threads that the canary tries to start
+MOST = 8  # findings of one kind that it reports
+_WORDS = words.read(PACKAGE / "grading/words.toml")
+BREACHES = _WORDS["breaches"]  # what the canary could do -> its description in the level
+SEVERE_BREACHES = ("write", "processes")
+REMEDIES = _WORDS["remedies"]  # restriction that is missing -> what would help
 
 
-class Box:
+class IsolationError(ValueError):
+    """No box can be opened, or its level is too low."""
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """What the canary found out about a box."""
+
+    breaches: dict[str, str]  # what it could do -> evidence
+    restrictions: tuple[str, ...]  # restrictions that each worker has
+    missing: dict[str, str]  # restriction that does not work on this machine -> why
+    count: int = 0  # what the canary tried
+
+    @property
+    def level(self) -> str:
+        """``full``, ``partial: ...`` or ``none``."""
+        if not self.breaches:
+            return "full"
+        if any(name in self.breaches for name in SEVERE_BREACHES):
+            return "none"
+        return "partial: " + "; ".join(BREACHES[name] for name in self.breaches)
+
+    def explain(self) -> list[str]:
+        """Say what the canary could do, what this machine lacks, and what would help."""
+        lines = [f"{BREACHES[name]}: {evidence}" for name, evidence in self.breaches.items()]
+        lines += [f"no {name}: {why}" for name, why in self.missing.items()]
+        return lines + [text for name, text in REMEDIES.items() if name in self.missing]
+
+
+def measure_isolation(
+    start: Callable[[], Worker], limits: Limits, needed: list[str], decoy: str
+) -> Isolation:
+    """Run the canary in a box and collect what it could do.
+
+    Args:
+        start: starts a worker that runs the canary.
+        limits: of that worker.
+        needed: files that a worker must be able to read.
+        decoy: a file of the grader that a worker can read.
+    """
+    with probe_targets(needed, decoy, limits.memory_mb) as plan, start() as canary:
+        try:
+            reply = json.loads(canary.ask(write_frame(plan), CANARY_SECONDS)[8:])
+        except WorkerTrouble as trouble:
+            raise IsolationError(f"the canary did not reply: {trouble}") from None
+        try:
+            reply |= json.loads(canary.ask(b"!", CANARY_SECONDS)[8:])
+        except WorkerTrouble as trouble:  # the memory limit killed it, as it should
+            if trouble.reason != "memory" and "SIGKILL" not in trouble.detail:
+                raise
+        restrictions, missing = tuple(canary.restrictions), dict(canary.missing)
+    if unreadable := reply.pop("needs", ""):
+        raise IsolationError(
+            f"{unreadable} cannot be read by the user that answers run as; open it with: "
+            f"chmod -R o+rX {sys.base_prefix} {sys.prefix}"
+        )
+    breaches = {name: reply[name] for name in BREACHES if reply.get(name)}
+    return Isolation(breaches, restrictions, missing, int(reply["count"]))
+
+
+@contextmanager
+def probe_targets(needed: list[str], decoy: str, memory_mb: int) -> Iterator[dict]:
+    """Make files, a port and a socket that only the grader should be able to reach.
+
+    Yields the plan of the canary, which may have ``memory_mb``: what to try, and how much.
+    """
+    with ExitStack() as stack:
+        folders = []
+        for place in (None, HOME):
+            with suppress(OSError):
+                made = tempfile.TemporaryDirectory(prefix=".vitedu-probe-", dir=place)
+                folders.append(stack.enter_context(made))
+        files = [os.path.join(folder, "grades.json") for folder in folders]
+        for folder, file in zip(folders, files, strict=True):
+            os.chmod(folder, 0o755)
+            Path(file).write_text("{}")
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind("")  # a socket without a file
+        listener.listen()
+        process = f"/proc/{os.getpid()}/"
+        secrets = [process + name for name in ("environ", "maps", "mem", "cmdline")]
+        targets = {
+            "readable": [*files, *secrets, "/etc/passwd", "/proc/self/maps"],
+            "links": [process + name for name in ("exe", "cwd", "root")],
+            "folders": [*folders, str(PACKAGE), HOME, os.getcwd(), "/"],
+            "private": [*folders, HOME, "/", "/proc"],
+            "references": [str(PACKAGE / f"{name}.py") for name in ("patches", "attention")],
+            "ports": [server.getsockname()[1]],
+            "sockets": [listener.getsockname().decode()],
+            "needed": needed,
+            "worthless": [*files, decoy],
+            "changeable": [*files, decoy, *needed],
+        }
+        sizes = {"memory_mb": memory_mb, "many": MANY, "most": MOST}
+        yield {"targets": targets, "parent": os.getpid(), **sizes}
+
+
+class Box(AbstractContextManager):
     """A fork server, restarted if it dies, and its workers. Use as a context manager.
 
     Several threads may use it. Everything in it ends when it is closed or this process ends.
@@ -45,18 +161,13 @@ class Box:
     Attributes:
         level: ``full``, ``partial: ...`` or ``none``.
         isolation: what the canary found.
-        events: what happened to the fork server, in words.
     """
 
     def __init__(
         self, limits: Limits, files: Mapping[str, str], *, isolation: Isolation | None = None
     ):
         self.limits, self._files = limits, files
-        self.events: list[str] = []
         self._lock = threading.RLock()
-        # The fork server dies with the thread that started it, so one thread starts it and stays
-        # until the box is closed.
-        self._launcher = ThreadPoolExecutor(1, "box")
         self._folder = tempfile.TemporaryDirectory(
             prefix=f"vitedu-box-{os.getpid()}-", ignore_cleanup_errors=True
         )
@@ -88,9 +199,6 @@ class Box:
             raise
         self.level = self.isolation.level
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *_):
         self.close()
 
@@ -103,10 +211,9 @@ class Box:
         with self._lock:
             try:
                 worker = self._fork_worker("worker")
-            except WorkerTrouble as trouble:
+            except WorkerTrouble:
                 if self._is_closed:
                     raise
-                self.events.append(f"the preloaded process was started again: {trouble.detail}")
                 try:
                     self._launch()
                 except (IsolationError, OSError) as error:
@@ -123,7 +230,6 @@ class Box:
 
         If its fork server ends, no other answer can be the cause.
         """
-        self.events.append("an answer is run again by a preloaded process of its own")
         return type(self)(self.limits, self._files, isolation=self.isolation)
 
     def close(self) -> None:
@@ -133,7 +239,6 @@ class Box:
             for worker in list(self._workers):
                 worker.close()
             self._stop()
-            self._launcher.shutdown()
             self._folder.cleanup()
 
     def _launch(self) -> None:
@@ -146,8 +251,8 @@ class Box:
             silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": file}
             how = silent | {"pass_fds": [number], "start_new_session": True}
             command, environment = [*self._plan.command, str(number)], self._plan.environment
-            start = partial(subprocess.Popen, command, env=environment, **how)
-            self._process, self._control = self._launcher.submit(start).result(), control
+            self._process = subprocess.Popen(command, env=environment, **how)
+        self._control = control
         control.settimeout(LOAD_SECONDS)
         send(control, self._plan.setup)
         loaded, _ = receive(control)

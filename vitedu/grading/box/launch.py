@@ -24,8 +24,7 @@ sys.path += libraries
 from vitedu.grading.box import fork_server
 fork_server.serve(sys.argv[2])
 """
-SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
-STORES = ("/nix/store", "/gnu/store")  # where some systems keep all libraries
+SYSTEM = "/usr/lib /usr/lib64 /lib /lib64 /etc/ld.so.cache /etc/alternatives /nix/store".split()
 OWN_PACKAGES = ("vitedu", "__editable__.vitedu", "__editable___vitedu")  # names in site-packages
 # Libraries that contain answers of the course; no answer needs them. They are hidden on disk, and
 # importing them is refused, so that it fails alike whether a machine has them or not.
@@ -53,7 +52,7 @@ def plan_launch(limits: Limits, view: Path, empty: Path) -> LaunchPlan:
         raise OSError(f"{words}; on Windows, use WSL, on macOS a virtual machine with Linux.")
     python = os.path.realpath(sys.executable)
     libraries = library_folders()
-    readable = [python, str(Path(sys.base_prefix) / "lib"), *libraries, *SYSTEM, *STORES]
+    readable = [python, str(Path(sys.base_prefix) / "lib"), *libraries, *SYSTEM]
     readable += [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
     readable = [path for path in dict.fromkeys(readable) if os.path.exists(path)]
     required = [python, os.__file__, os.path.join(libraries[0], "torch", "__init__.py")]

@@ -6,6 +6,7 @@ deadlines and the lengths of replies. Standard library only, for the box and the
 
 import resource
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 
 MB = 1 << 20
@@ -18,15 +19,14 @@ class Limits:
 
     load_seconds: float = 8.0  # wall-clock time of one cell
     call_seconds: float = 18.0  # wall-clock time of one draw of an answer
-    worker_seconds: float = 40.0  # wall-clock time of other requests to one worker together
     cpu_seconds: int = 60  # CPU time of the worker, in case the deadlines fail
     memory_mb: int = 1024  # address space beyond that of the fork server
     reply_mb: int = 8  # length of one reply; equals ``wire.MAX_FRAME``
     threads: int = 32
     files: int = 1024  # open files
 
-    def apply(self, *, mapped: dict[str, int], user_threads: int) -> list[str]:
-        """Set the limits of this process; return the names of those that the platform accepts.
+    def apply(self, *, mapped: dict[str, int], user_threads: int) -> None:
+        """Set the limits of this process; the canary tests the effect.
 
         Memory is counted from what is mapped now, because torch's libraries alone map gigabytes.
         The limit on the address space (AS) includes shared mappings, but unmapping libraries would
@@ -48,14 +48,9 @@ class Limits:
         }
         for name, size in mapped.items():
             limits[name] = (size + self.memory_mb * MB,) * 2
-        accepted = []
-        for name, (soft, hard) in limits.items():
-            try:
-                resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (soft, hard))
-            except (AttributeError, OSError, ValueError):
-                continue  # unknown to this platform, or already lower; the canary tests the effect
-            accepted.append(name)
-        return accepted
+        for name, pair in limits.items():
+            with suppress(AttributeError, OSError, ValueError):  # unknown here, or already lower
+                resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), pair)
 
 
 def count_user_threads() -> int:

@@ -11,6 +11,7 @@ import functools
 import os
 import struct
 from contextlib import suppress
+from typing import Any
 
 DEATH_SIGNAL, DUMPABLE, NO_NEW_PRIVILEGES = 1, 4, 38  # options of prctl
 COLLAPSE = 25  # advice of madvise: use huge pages, at once
@@ -23,7 +24,7 @@ ONE_FILE = 1 | WRITE_FILE | READ_FILE | TRUNCATE | 1 << 15  # what a rule for on
 NEWEST_LANDLOCK = 6
 
 
-def call(name: str, *arguments) -> int:
+def call(name: str, *arguments: Any) -> int:
     """Call a function of libc."""
     result = getattr(_libc(), name)(*arguments)
     if result == -1:

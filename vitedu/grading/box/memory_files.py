@@ -29,17 +29,11 @@ class MemoryFiles(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         self.sources: dict[str, str] = {}  # module -> file
 
     def install(self) -> None:
-        """Let Python and torch open these files. Undone by ``uninstall``."""
+        """Let Python and torch open these files."""
         builtins.open = io.open = self.open
         torch.save = self.save  # type: ignore[assignment]
         os.path.exists = lambda path: self.holds(path) or _exists(path)
         os.path.isfile = lambda path: self.holds(path) or _is_file(path)
-
-    def uninstall(self) -> None:
-        """Restore the functions of Python and torch."""
-        builtins.open = io.open = _open
-        torch.save = _save
-        os.path.exists, os.path.isfile = _exists, _is_file
 
     def write(self, name: str, content: bytes) -> None:
         """Store a file; a module that was imported from it is forgotten.
@@ -56,10 +50,10 @@ class MemoryFiles(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         """Tell whether a path names one of these files."""
         return not isinstance(path, int) and name_of(path) in self.contents
 
-    def open(self, file, mode="r", buffering=-1, encoding=None, *rest, **settings):
+    def open(self, file: Any, mode: str = "r", *rest: Any, **settings: Any):
         """Do as Python's ``open``."""
         if isinstance(file, int):
-            return _open(file, mode, buffering, encoding, *rest, **settings)
+            return _open(file, mode, *rest, **settings)
         name = name_of(file)
         if set("wax+") & set(mode):
             keeps = "a" in mode or "r" in mode
@@ -67,19 +61,20 @@ class MemoryFiles(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         elif name in self.contents:
             raw = io.BytesIO(self.contents[name])
         else:
-            return _open(file, mode, buffering, encoding, *rest, **settings)
+            return _open(file, mode, *rest, **settings)
         if "b" in mode:
             return raw
-        return io.TextIOWrapper(raw, encoding=encoding or "utf-8", write_through=True)
+        encoding = settings.get("encoding") or "utf-8"
+        return io.TextIOWrapper(raw, encoding=encoding, write_through=True)
 
-    def save(self, value, file, *rest, **settings):
+    def save(self, value: Any, file: Any, *rest: Any, **settings: Any):
         """Do as ``torch.save``."""
         if not isinstance(file, str | os.PathLike):
             return _save(value, file, *rest, **settings)
         with self.open(file, "wb") as target:
             return _save(value, target, *rest, **settings)
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None):
         """Find a module, or a folder with modules, among these files."""
         for folder in dict.fromkeys((".", *map(name_of, sys.path))):
             base = os.path.normpath(f"{folder}/{name.replace('.', '/')}")
@@ -93,7 +88,7 @@ class MemoryFiles(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
                 return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
-    def get_source(self, name):
+    def get_source(self, name: str):
         """Return the text of a module; a folder without one is empty."""
         return self.contents.get(self.sources.get(name, ""), b"").decode()
 

@@ -31,32 +31,22 @@ from vitedu.grading.transport.wire import PREFIX, WireError, length_of, pack, un
 MIN_SECONDS = 0.5  # that a cell has at least after a check
 MAX_LOST = 3  # failed cells that are named with an answer
 # bound now, because a cell could replace what is looked up later
-_read, _write, _set_timer, _exit = os.read, os.write, signal.setitimer, os._exit
+_set_timer, _exit = signal.setitimer, os._exit
 _pack, _unpack, _length_of, _update = pack, unpack, length_of, dict.update
 _FILES = MemoryFiles()
-_RESTORERS: list = []  # made before the fork, for notebooks that forbid nothing
+warm_up = worker.warm_up
 # tools of the course's first cell that decide nothing
 _SILENT = ("hint", "progress", "reset", "challenge", "export_model")
-
-
-def warm_up() -> None:
-    """Make before the fork what every notebook needs."""
-    worker.warm_up()
-    _FILES.install()
-    _RESTORERS.append(worker.make_restorer())
-    _FILES.uninstall()
 
 
 class Report:
     """What ``check`` gives back in the box: whether it passed, and what to go on with."""
 
+    points = max_points = 0
+    misconceptions = findings = lines = remarks = ()
+
     def __init__(self, passed: bool, implementation: Any):
         self.passed, self.implementation = passed, implementation
-        self.misconceptions: list = []
-        self.findings: list = []
-        self.lines: list = []
-        self.remarks: list = []
-        self.points = self.max_points = 0
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -93,7 +83,7 @@ class Line:
     """
 
     def __init__(self, source: int, sink: int):
-        self.source, self.sink = source, sink
+        self.source, self.sink = os.fdopen(source, "rb"), os.fdopen(sink, "wb")
         self.nonce = None
         self.session = worker.Session()
         self.builtins: dict[str, Any] = {}  # put back whenever the judge is asked
@@ -106,25 +96,20 @@ class Line:
         return request
 
     def _read(self, count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            piece = _read(self.source, min(1 << 18, count - len(data)))
-            if not piece:
-                _exit(0)
-            data += piece
+        data = self.source.read(count)
+        if len(data) < count:
+            _exit(0)
         return data
 
     def reply(self, done: Any, failed: str = "") -> None:
         """Reply to the request received last."""
+        word = {"failed": failed} if failed else {"done": done}
         try:
-            frame = _pack(
-                {"nonce": self.nonce} | ({"failed": failed} if failed else {"done": done})
-            )
+            frame = _pack({"nonce": self.nonce} | word)
         except WireError as error:
             frame = _pack({"nonce": self.nonce, "failed": str(error)[:200]})
-        view = memoryview(frame)
-        while view:
-            view = view[_write(self.sink, view) :]
+        self.sink.write(frame)
+        self.sink.flush()
 
     def ask(self, message: dict) -> dict:
         """Say what the notebook needs, answer what the judge asks, return how to go on."""
@@ -165,9 +150,7 @@ class Notebook:
             session.forbid(request.forbidden)
         _FILES.install()
         _FILES.contents.update({name: text.encode() for name, text in request.files.items()})
-        session.restore = (
-            worker.make_restorer() if request.forbidden or not _RESTORERS else _RESTORERS.pop()
-        )
+        session.restore = worker.make_restorer()
         line.builtins = dict(vars(builtins))
         worker.hide_judges()
         package = sys.modules["vitedu"]
@@ -195,8 +178,11 @@ class Notebook:
             if go["skip"]:
                 self.cells.leave_out(number, source)
                 continue
-            for name, code in mocks:
-                self._mock(name, code)
+            for name, code in mocks:  # what the course's data would have made
+                if type(names.get(name, Absent())) is Absent:
+                    space: dict[str, Any] = {}
+                    exec(code, space)
+                    names[name] = space[name]
             with capture_output():
                 self.cells.run_cell(number, source, is_own)
         self.is_final = True
@@ -214,14 +200,6 @@ class Notebook:
             "absent": [name for name in absent if name not in hidden],
             "hidden": hidden,
         }
-
-    def _mock(self, name: str, code: str) -> None:
-        """Bind a name that the course's data would have made."""
-        names = self.cells.names
-        if name not in names or type(names[name]) is Absent:
-            found: dict[str, Any] = {}
-            exec(code, found)
-            names[name] = found[name]
 
     def _check_all(self, exercises: list[str], number: int) -> None:
         """Check answers that no cell checks, or that a later cell changed."""

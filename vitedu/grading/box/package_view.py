@@ -11,9 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from vitedu import __version__, exercises
+from vitedu import __version__
 from vitedu.course.parsing import global_names, parse
 from vitedu.course.references import module_source
+from vitedu.exercises import EXERCISES
 from vitedu.grading.box.statements import split_imports
 
 PACKAGE = Path(__file__).parents[2]
@@ -22,7 +23,7 @@ INSIDE = (
     "checks/__init__.py checks/observing/*.py checks/*/*_driver.py grading/__init__.py "
     "grading/box/*.py grading/box/*.txt grading/transport/messages.py grading/transport/wire.py"
 )
-OUTSIDE = "conversation isolation launch levels package_view".split()  # of ``grading/box``
+OUTSIDE = "conversation isolation launch package_view".split()  # of ``grading/box``
 # so that annotations name nothing, and a hidden name may stand there
 FUTURE = "from __future__ import annotations\n"
 
@@ -39,39 +40,15 @@ def base_files() -> dict[str, str]:
     return files | {"vitedu/__init__.py": PACKAGE_STUB.format(version=__version__)}
 
 
-def earlier_exercises(exercise_id: str) -> list[exercises.Exercise]:
-    """List the exercises whose references an answer may use: all earlier ones of the course.
-
-    Those that alone would solve the exercise are left out (``Checker.hides``).
-    """
-    from vitedu.checks.writing.checker import find_checker
-
-    hidden: frozenset[str] = getattr(find_checker(exercise_id), "hides", frozenset())
-    order = [exercise.id for exercise in exercises.EXERCISES]
-    before = exercises.EXERCISES[: order.index(exercises.find(exercise_id).id)]
-    return [e for e in before if e.id not in hidden]
-
-
 @cache
-def sources_up_to(place: int) -> dict[str, str]:
-    """Return the chapter modules with the references of the syllabus up to a place, from 0."""
-    return _visible(frozenset(each.id for each in exercises.EXERCISES[: place + 1]))
-
-
-@cache
-def visible_sources(exercise_id: str) -> dict[str, str]:
-    """Return the chapter modules as an answer to one exercise may see them.
+def visible_sources(place: int) -> dict[str, str]:
+    """Return the chapter modules with the references of the syllabus up to a place, from 0.
 
     Returns:
-        Full module name -> source, without the references of this exercise and all later ones, and
-        without what uses them.
+        Full module name -> source, without the references of all later exercises, and without what
+        uses them.
     """
-    return _visible(frozenset(each.id for each in earlier_exercises(exercise_id)))
-
-
-@cache
-def _visible(known: frozenset[str]) -> dict[str, str]:
-    hidden = {(each.module, each.id) for each in exercises.EXERCISES if each.id not in known}
+    hidden = {(each.module, each.id) for each in EXERCISES[place + 1 :]}
     size = 0
     while size < len(hidden):  # what is lost may be used by others
         size = len(hidden)
@@ -95,7 +72,7 @@ class _Statement(NamedTuple):
 def _split_modules() -> dict[str, list[_Statement]]:
     """Split the modules of the exercises, and all that they import, into statements."""
     modules: dict[str, list[_Statement]] = {}
-    work = [exercise.module for exercise in exercises.EXERCISES]
+    work = [exercise.module for exercise in EXERCISES]
     while work:
         module = work.pop()
         if module.startswith("vitedu.") and module not in modules:

@@ -14,6 +14,9 @@ from typing import Any
 import torch
 
 MAX_OBJECTS = 2_000
+# what holds functions, and under which names
+_WRAPPERS = functools.partial | types.MethodType | staticmethod | classmethod | property
+_INSIDE = ("func", "args", "keywords", "__func__", "__self__", "fget", "fset")
 _LOADS = {dis.opmap.get(f"LOAD_{name}") for name in ("GLOBAL", "NAME", "FROM_DICT_OR_GLOBALS")}
 
 
@@ -45,12 +48,8 @@ def _parts(thing: Any, names: dict[str, Any], found: dict[str, Any]) -> list:
                     found[name] = names.get(name, ...)
                     parts.append(found[name])
         return parts
-    if isinstance(thing, functools.partial):
-        return [thing.func, *thing.args, *thing.keywords.values()]
-    if isinstance(thing, types.MethodType | staticmethod | classmethod):
-        return [thing.__func__, getattr(thing, "__self__", None)]
-    if isinstance(thing, property):
-        return [thing.fget, thing.fset]
+    if isinstance(thing, _WRAPPERS):
+        return [getattr(thing, name, None) for name in _INSIDE]
     if isinstance(thing, type):
         is_own = thing.__module__ == names["__name__"]
         return [*thing.__bases__, *vars(thing).values()] if is_own else []

@@ -16,7 +16,6 @@ Linux.
 """
 
 import ctypes
-import functools
 import os
 import struct
 from pathlib import Path
@@ -61,7 +60,6 @@ DECIDED: dict[str, tuple[Any, int, int, list, bool]] = {
 
 LOAD, AND, EQUAL, ABOVE, RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
 KILL_PROCESS, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-ANY_PID = b"pid?"  # no process has this number
 
 
 def assemble_filter(machine: str, pid: int) -> bytes:
@@ -107,16 +105,9 @@ def assemble_filter(machine: str, pid: int) -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
 
-@functools.cache
-def filter_template(machine: str) -> bytes:
-    """Assemble the filter with ``ANY_PID`` in place of the process's number, once before a fork."""
-    (pid,) = struct.unpack("=I", ANY_PID)
-    return assemble_filter(machine, pid)
-
-
 def install() -> None:
     """Apply the filter to this thread for good; threads that it starts later inherit it."""
-    code = filter_template(os.uname().machine).replace(ANY_PID, struct.pack("=I", os.getpid()))
+    code = assemble_filter(os.uname().machine, os.getpid())
     buffer = ctypes.create_string_buffer(code, len(code))
     head = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))  # struct sock_fprog
     zero = ctypes.c_ulong(0)

@@ -6,6 +6,7 @@ Standard library only.
 
 import ast
 import builtins
+import copy
 import re
 
 IMPORTS = ast.Import | ast.ImportFrom
@@ -20,17 +21,13 @@ def split_imports(statements: list[ast.stmt]) -> list[ast.stmt]:
     """Split imports of several names, so that a missing one does not affect the others."""
     parts: list[ast.stmt] = []
     for node in statements:
-        if isinstance(node, IMPORTS) and len(node.names) > 1:
-            module = getattr(node, "module", None), getattr(node, "level", 0)
-            for alias in node.names:
-                new = (
-                    ast.Import([alias])
-                    if isinstance(node, ast.Import)
-                    else ast.ImportFrom(module[0], [alias], module[1])
-                )
-                parts.append(ast.copy_location(new, node))
-        else:
+        if not isinstance(node, IMPORTS):
             parts.append(node)
+            continue
+        for alias in node.names:
+            part = copy.copy(node)
+            part.names = [alias]
+            parts.append(part)
     return parts
 
 

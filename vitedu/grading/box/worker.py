@@ -29,27 +29,21 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
 
-from vitedu.checks.observing import drivers
-from vitedu.checks.observing.answers import LocalAnswer
-from vitedu.checks.observing.case import Case
+from vitedu.checks.observing import drivers, second_call  # noqa: F401 - that is a driver
 from vitedu.checks.observing.observe import observe
-from vitedu.checks.observing.second_call import second_call_cases
 from vitedu.checks.observing.settings import neutral_settings
 from vitedu.grading.box.course_stand_ins import CLOSED_MODULES
 from vitedu.grading.box.module_state import ModuleState
 from vitedu.grading.transport.messages import (
     read_case,
-    write_case,
     write_fields,
     write_observation,
     write_plain,
 )
-from vitedu.grading.transport.wire import pack, unpack
 
 drivers.import_drivers()  # before an answer is loaded
 
@@ -62,21 +56,6 @@ _EQUIVALENTS = {
     "multi_head_attention_forward": "torch.ao.nn.quantizable.modules.activation."
     "MultiheadAttention._forward_impl",
 }
-WARM_UP_SIZES = (4, 4, 3, 4, 3)  # sizes of the input; below 4 the answer raises an error
-# an answer that does nothing useful, with operations that many answers use
-WARM_UP_CODE = """
-import math
-import torch
-
-def answer(x):
-    if len(x) < 4:
-        raise ValueError(f"{len(x)}")
-    y = x.reshape(2, 2).permute(1, 0).unsqueeze(0).expand(3, -1, -1)
-    y = torch.cat([y, torch.stack([row for row in y.split(1)]).squeeze(1)], dim=-1)
-    y = (y @ y.mT / math.sqrt(2) - y.mean(dim=-1, keepdim=True).exp()).transpose(0, 1).contiguous()
-    z = torch.arange(4, dtype=x.dtype, device=x.device) ** 2.0 + torch.zeros(4).to(x)
-    return (y.flatten().view(-1)[:4] * torch.sin(z[None]).sum(dim=0)).clone().sum(), x
-"""
 _ESSENTIAL = {"empty", "normal_", "uniform_"}  # torch itself needs them, so they are only watched
 _KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # dispatch keys that are replaced for every kernel
 # dispatch keys that are replaced only if the kernel has an implementation for them
@@ -84,25 +63,7 @@ _LAYOUT_KEYS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")
 
 
 def warm_up() -> None:
-    """Run a trivial answer a few times before the fork, so that nothing is slow for the first time.
-
-    An error is raised too. After a few runs Python no longer changes its code objects, so workers
-    share those pages. Gradients are computed only without a GPU: with one, torch starts threads for
-    them, which a fork would lose.
-    """
-    gradients = () if torch.cuda.is_available() else ("x",)
-    for size in WARM_UP_SIZES:
-        names: dict[str, Any] = {}
-        exec(WARM_UP_CODE, names)
-        case = Case("warm_up", {"x": torch.arange(size) * 1.0}, outputs=("total", "x"))
-        session = Session()
-        session.answer = LocalAnswer(names["answer"])
-        session._look({"calls": [[1, []]]})
-        cases = [replace(case, gradients=gradients), *second_call_cases([case])]
-        cases += [replace(case, on_accelerator=True)]
-        for each in cases:
-            request = {"case": write_case(each, "warm_up"), "seconds": 5.0}
-            pack(session._observe(unpack(pack(request))))
+    """Do before the fork what takes each worker some time."""
     _python_kernels()
     with contextlib.suppress(ImportError):  # the first backward pass would import it
         importlib.import_module("torch.nested._internal.nested_tensor")

@@ -25,8 +25,8 @@ from vitedu.course.parsing import global_names, parse
 from vitedu.course.references import first_line
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_file
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Script, ScriptCell, Submission
-from vitedu.grading.intake.flags import scan_answer, split_tokens, token_runs
-from vitedu.grading.intake.notebook_file import Cell, read_modules, read_notebook
+from vitedu.grading.intake.flags import mark, scan_answer, split_tokens
+from vitedu.grading.intake.notebook_file import Cell, Unreadable, read_modules, read_notebook
 from vitedu.grading.intake.submissions import clean_name, stem_of
 
 MAX_SOURCE = 100_000  # characters of a cell
@@ -80,16 +80,16 @@ def extract(submission: Submission, course: frozenset[str] = frozenset()) -> Ext
     unreadable: dict[str, str] = {}
     files: list[tuple[str, list[Cell], dict[str, str]]] = []
     for path in reversed(submission.files):
-        name, notebook = clean_name(path.name), read_notebook(path)
-        if notebook.problem:
-            unreadable[name] = notebook.problem
-            result.flags.append(Flag("unreadable", f"{name}: {notebook.problem}"))
+        name = clean_name(path.name)
+        try:
+            cells, oddities = read_notebook(path)
+        except Unreadable as problem:
+            unreadable[name] = str(problem)
+            result.flags.append(Flag("unreadable", f"{name}: {problem}"))
             continue
-        result.flags += [Flag("oddity", f"{name}: {oddity}") for oddity in notebook.oddities]
-        if words := _unknown_marks(notebook.cells):
-            result.flags.append(Flag("unknown_exercise", f"{name} marks cells as {words}"))
+        result.flags += [Flag("oddity", f"{name}: {oddity}") for oddity in oddities]
         is_own_folder = path.parent.name == submission.student
-        files.append((name, notebook.cells, read_modules(path.parent) if is_own_folder else {}))
+        files.append((name, cells, read_modules(path.parent) if is_own_folder else {}))
     if not submission.files:
         unreadable[""] = "; ".join(flag.message for flag in submission.flags) or "no file at all"
     written = {
@@ -99,8 +99,8 @@ def extract(submission: Submission, course: frozenset[str] = frozenset()) -> Ext
         if (found := _WRITES.match(cell.source))
     }
     result.scripts = [_script(name, cells, written | own, course) for name, cells, own in files]
-    cells = [cell.source for _, own, _ in files for cell in own]
-    result.given = {found[1] for text in cells if (found := _GIVEN.match(text))} & BY_ID.keys()
+    texts = [cell.source for _, own, _ in files for cell in own]
+    result.given = {found[1] for text in texts if (found := _GIVEN.match(text))} & BY_ID.keys()
     for script in result.scripts:
         result.notebooks |= set(script.stems)
     for exercise in EXERCISES:
@@ -110,12 +110,6 @@ def extract(submission: Submission, course: frozenset[str] = frozenset()) -> Ext
             problem = _explain_absence(exercise, unreadable, result.notebooks)
             result.problems[exercise.id] = problem
     return result
-
-
-def _unknown_marks(cells: list[Cell]) -> str:
-    unknown = {c.exercise for c in cells if c.exercise and c.exercise not in BY_ID}
-    names = ", ".join(repr(clean_name(id))[:40] for id in sorted(unknown)[:5])
-    return names and f"{names}; by name, then"
 
 
 # --- one notebook --------------------------------------------------------------------------------
@@ -256,8 +250,10 @@ def _find_stems(name: str, cells: list[Cell], script: Script) -> set[str]:
     notebook's name says so, if it defines at least half of the file's exercises, or as many of them
     as of any other file.
     """
-    marked = {
-        BY_ID[cell.exercise].stem for cell in cells if cell.exercise in BY_ID and _is_own_mark(cell)
+    marked = {  # cells that define the exercise that they are marked for, or no other
+        BY_ID[cell.exercise].stem
+        for cell in cells
+        if cell.exercise in BY_ID and cell.exercise in (defined(cell.source) or {cell.exercise})
     }
     counts = Counter(BY_ID[id].stem for id in script.defines)
     most = max(counts.values(), default=0)
@@ -266,23 +262,7 @@ def _find_stems(name: str, cells: list[Cell], script: Script) -> set[str]:
     }
 
 
-def _is_own_mark(cell: Cell) -> bool:
-    """Tell whether a cell defines the exercise that it is marked for, or no other."""
-    ids = defined(cell.source)
-    return not ids or cell.exercise in ids
-
-
 # --- what a person reads -------------------------------------------------------------------------
-
-
-def rank(exercise: Exercise, scripts: list[Script]) -> list[Script]:
-    """List the scripts that may hold an answer, the one that counts first.
-
-    In a file of its own an answer may be bound in a way that no text shows.
-    """
-    home = [each for each in scripts if exercise.stem in each.stems]
-    others = [each for each in scripts if each not in home and exercise.id in each.defines]
-    return [*home, *others]
 
 
 def _find_answer(exercise: Exercise, scripts: list[Script]) -> Answer | None:
@@ -290,8 +270,8 @@ def _find_answer(exercise: Exercise, scripts: list[Script]) -> Answer | None:
 
     A file of its own may bind an answer in a way that no text shows, so it is answered there.
     """
-    ranked = rank(exercise, scripts)
-    for script in ranked:
+    home = [each for each in scripts if exercise.stem in each.stems]
+    for script in [*home, *(each for each in scripts if each not in home)]:
         if places := script.defines.get(exercise.id):
             shown = [p for p in places if split_tokens(script.cells[p].source, exercise.id)]
             cell = script.cells[(shown or places)[-1]]
@@ -302,8 +282,8 @@ def _find_answer(exercise: Exercise, scripts: list[Script]) -> Answer | None:
                 flags.append(Flag("elsewhere", words))
             above = (each.source for each in script.cells[: places[-1] + 1] if each.is_own)
             flags += scan_answer(answer, above)
-            return replace(answer, flags=tuple(flags), runs=token_runs(answer))
-    return Answer(exercise.id, "", ranked[0].name) if ranked else None
+            return mark(replace(answer, flags=tuple(flags)))
+    return Answer(exercise.id, "", home[0].name) if home else None
 
 
 def _explain_absence(

@@ -1,19 +1,14 @@
 """Flag what a person should look at: risks, the published reference, answers that are alike.
 
 Role: ``scan_answer`` looks at one answer for a way to what judges answers, and for the reference;
-``compare_class`` finds nearly equal answers in a class. Points do not change, and nothing is run.
+``compare_class`` finds answers that are the same. Points do not change, and nothing is run.
 The scan finds what is copied honestly or tried openly. Who hides a name passes, so nothing depends
 on it: values decide, and what an answer's own process says beside them is worth little. What an
 exercise forbids is refused by the worker.
 
-``split_tokens`` removes what an author chooses freely: names, comments, layout, type hints.
-``token_runs`` reads an answer as the set of its runs of ``RUN`` tokens; ``compare_class`` compares
-these numbers and no text. Runs of the reference do not count, because they belong to the course's
-skeleton or are obvious. Runs that more than ``COMMON_SHARE`` of the class wrote do not count
-either. Pairs are found through the runs that they share, so that not every pair is compared.
-
-Reference: Schleimer, Wilkerson and Aiken 2003, "Winnowing". Here all runs are kept, because classes
-are small.
+``split_tokens`` removes what an author chooses freely: names, comments, layout, type hints. What is
+left is one text for a copy and its source, and has one digest. The reference has none, a few tokens
+say nothing, and neither does an answer that more than ``COMMON_SHARE`` of the class wrote.
 """
 
 import ast
@@ -25,11 +20,12 @@ import re
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from dataclasses import replace
+from functools import lru_cache
 
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
-from vitedu.exercises import Exercise, find
+from vitedu.exercises import find
 from vitedu.grading.grades import Answer, Flag
 
 # tokens of a reference beyond what its stub forces; hardly anybody writes so many alike by chance
@@ -47,14 +43,14 @@ READS = {"environ", "getenv"}  # a cell above may well ask them for a name; an a
 _JUDGES = re.compile(
     r"^\s*(?:from|import)\s+(vitedu(?:\.|\s+import\s+[^#\n]*)\b(?:checks|grading)\b)", re.M
 )
+# what set-up cells of the course import, in this edition or an older one; the box has neither
+_SET_UP = re.compile(
+    r"^from vitedu\.checks\.(?:api import judge|(?:explaining\.)?costs import mistake_costs)$", re.M
+)
 MOST_WORDS = 8  # that a flag names
 
-RUN = 6  # tokens in a run
-MIN_OVERLAP = 0.8  # a pair of answers is alike if it shares this part of all its runs
-MIN_RUNS = 25  # a pair of students is flagged from this many common runs on
-COMMON_SHARE = 0.1  # a run that a larger share of the class wrote does not count
-MAX_WRITERS = 4  # in a small class, a run counts if at most so many students wrote it
-MAX_RUNS = 5_000  # of an answer; a long reference has 300
+COMMON_SHARE = 0.1  # an answer that a larger share of the class wrote does not count
+MAX_WRITERS = 4  # in a small class, an answer counts if at most so many students wrote it
 PARTNERS = 5  # the most partners named in a flag
 # the names that stay; all others are the author's
 FIXED = {*dir(builtins), "torch", "nn", "F", "math", "np", "einops", "rearrange", "einsum", "self"}
@@ -77,22 +73,22 @@ def scan_answer(answer: Answer, above: Iterable[str] = ()) -> list[Flag]:
         more = f" and {len(risks) - MOST_WORDS} more" if len(risks) > MOST_WORDS else ""
         words = f"no answer needs {', '.join(risks[:MOST_WORDS])}{more}"
         flags.append(Flag("dangerous", words))
-    exercise, tokens = find(answer.exercise), split_tokens(answer.source, answer.exercise)
-    is_equal = tokens and tokens == split_tokens(reference_source(exercise), exercise.id)
-    if is_equal and count_own_tokens(exercise) >= MIN_TOKENS:
+    reference = reference_source(find(answer.exercise))
+    tokens = split_tokens(answer.source, answer.exercise)
+    is_equal = tokens and tokens == split_tokens(reference, answer.exercise)
+    if is_equal and count_own_tokens(reference) >= MIN_TOKENS:
         words = "the published reference; names, comments and layout aside"
         flags.append(Flag("like_reference", words))
     return flags
 
 
-@cache
-def count_own_tokens(exercise: Exercise) -> int:
-    """Count the tokens of a reference that its text leaves open: bodies, but for ``__init__``.
+def count_own_tokens(source: str) -> int:
+    """Count the tokens of an answer that its text leaves open: bodies, but for ``__init__``.
 
     A signature is given, and an ``__init__`` follows from the names that the text asks for.
     """
     words = []
-    for node in ast.walk(parse(reference_source(exercise))):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.FunctionDef) and node.name != "__init__":
             body = node.body[1:] if ast.get_docstring(node) else node.body
             words += [word for part in body for word in TOKEN.findall(ast.unparse(part))]
@@ -108,14 +104,15 @@ def read_risks(text: str) -> frozenset[str]:
         return frozenset()
     kinds = tokenize.NAME, tokenize.STRING
     words = {token.string.strip("'\"") for token in tokens if token.type in kinds}
-    return frozenset(words & INSIDES | {f"import {name}" for name in _JUDGES.findall(text)})
+    judges = _JUDGES.findall(_SET_UP.sub("", text))
+    return frozenset(words & INSIDES | {f"import {name}" for name in judges})
 
 
 # --- a class -------------------------------------------------------------------------------------
 
 
 def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]]:
-    """Find students whose answers are nearly the same.
+    """Find students who have answers of some length in common.
 
     Args:
         answers: student -> exercise -> answer.
@@ -123,39 +120,36 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
     Returns:
         student -> flags of kind "similar", only for students who have any.
     """
-    shared: dict[tuple[str, str], list[tuple[str, float, int]]] = defaultdict(list)
-    for exercise in sorted({id for own in answers.values() for id in own}):
-        if find(exercise).kind != "value":
-            runs = {s: own[exercise].runs for s, own in answers.items() if exercise in own}
-            for pair, overlap, common in _find_pairs(runs):
-                shared[pair].append((exercise, overlap, common))
-    partners: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for (one, other), matches in shared.items():
-        total = sum(common for _, _, common in matches)
-        if total >= MIN_RUNS:
-            words = []
-            for id, overlap, _ in matches:
-                same = answers[one][id].source.strip() == answers[other][id].source.strip()
-                words.append(f"{id} {overlap:.0%}{' to the letter' if same else ''}")
-            partners[one].append((-total, f"{other}: {', '.join(words)}"))
-            partners[other].append((-total, f"{one}: {', '.join(words)}"))
+    writers: dict[tuple[str, str], list[str]] = defaultdict(list)  # of an answer
+    for student in sorted(answers):
+        for id, answer in answers[student].items():
+            if answer.tokens:
+                writers[id, answer.digest].append(student)
+    tried = Counter(id for own in answers.values() for id in own)
+    shared: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for (id, _), students in writers.items():
+        if len(students) <= max(MAX_WRITERS, COMMON_SHARE * tried[id]):
+            for one, other in itertools.permutations(students, 2):
+                shared[one][other].append(id)
     flags = {}
-    for student, others in partners.items():
-        texts = [text for _, text in sorted(others)]
-        more = f"; and {len(texts) - PARTNERS} more" if len(texts) > PARTNERS else ""
-        message = f"nearly the same as {'; '.join(texts[:PARTNERS])}{more}"
-        flags[student] = [Flag("similar", message)]
+    for student, others in shared.items():
+        sizes = {o: sum(answers[student][id].tokens for id in ids) for o, ids in others.items()}
+        partners = sorted((-n, other) for other, n in sizes.items() if n >= MIN_TOKENS)
+        texts = [f"{other}: {', '.join(others[other])}" for _, other in partners[:PARTNERS]]
+        more = f"; and {len(partners) - PARTNERS} more" if len(partners) > PARTNERS else ""
+        words = f"the same, names and layout aside, as {'; '.join(texts)}{more}"
+        flags |= {student: [Flag("similar", words)]} if partners else {}
     return flags
 
 
-def token_runs(answer: Answer) -> tuple[int, ...]:
-    """Return the runs of tokens of an answer as numbers, without those of the reference.
-
-    A stub has none. Of a very long answer, the ``MAX_RUNS`` lowest numbers stand for all: they are
-    the same in a copy.
-    """
-    runs = _split_runs(split_tokens(answer.source, answer.exercise))
-    return tuple(sorted(runs - _reference_runs(answer.exercise))[:MAX_RUNS])
+def mark(answer: Answer) -> Answer:
+    """Note what makes an answer the same as another; nothing of a stub, a value, the reference."""
+    tokens = split_tokens(answer.source, answer.exercise)
+    reference = reference_source(find(answer.exercise))
+    if not tokens or tokens == split_tokens(reference, answer.exercise):
+        return answer
+    digest = hashlib.sha256(" ".join(tokens).encode()).hexdigest()[:16]
+    return replace(answer, tokens=count_own_tokens(answer.source), digest=digest)
 
 
 @lru_cache(256)
@@ -178,33 +172,6 @@ def split_tokens(source: str, name: str) -> list[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return tokens
-
-
-def _split_runs(words: list[str]) -> frozenset[int]:
-    runs = (" ".join(words[i : i + RUN]) for i in range(len(words) - RUN + 1))
-    digests = (hashlib.blake2b(run.encode(), digest_size=8).digest() for run in runs)
-    return frozenset(int.from_bytes(digest) for digest in digests)
-
-
-@cache
-def _reference_runs(exercise: str) -> frozenset[int]:
-    return _split_runs(split_tokens(reference_source(find(exercise)), exercise))
-
-
-def _find_pairs(runs: dict[str, tuple[int, ...]]):
-    """Yield (pair of students, shared part, number of common runs) for answers that are alike."""
-    writers = defaultdict(list)
-    for student in sorted(runs):
-        for run in runs[student]:
-            writers[run].append(student)
-    most = max(MAX_WRITERS, COMMON_SHARE * len(runs))
-    rare = [students for students in writers.values() if len(students) <= most]
-    sizes = Counter(student for students in rare for student in students)
-    counts = Counter(pair for students in rare for pair in itertools.combinations(students, 2))
-    for (one, other), common in counts.items():
-        overlap = common / (sizes[one] + sizes[other] - common)
-        if overlap >= MIN_OVERLAP:
-            yield (one, other), overlap, common
 
 
 class _Normaliser(ast.NodeTransformer):

@@ -1,7 +1,7 @@
 """Read a notebook file of any size and quality into cells.
 
-Role: turns bytes into a ``NotebookFile``, whose cells are text. Nothing is run or trusted, and the
-content never causes an exception. ``extraction`` decides which cell answers what.
+Role: turns bytes into cells, which are text. Nothing is run or trusted, and ``Unreadable`` is the
+only exception that a content causes. ``extraction`` decides which cell answers what.
 
 A file of more than ``MAX_FILE`` bytes is refused unread. A smaller one may take four times its size
 while it is parsed, so ``reading`` calls this where memory and time are limited.
@@ -10,7 +10,7 @@ while it is parsed, so ``reading`` calls this where memory and time are limited.
 import json
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,33 +31,29 @@ class Cell:
     said: str = ""  # the beginning of what it showed
 
 
-@dataclass(frozen=True)
-class NotebookFile:
-    """The content of a file, as far as it could be read."""
-
-    cells: list[Cell] = field(default_factory=list)
-    problem: str = ""  # why nothing could be read, with numbers
-    oddities: list[str] = field(default_factory=list)  # faults that did not prevent reading
-
-
 class Unreadable(ValueError):
     """The file cannot be read; the message says why."""
 
 
-def read_notebook(path: Path) -> NotebookFile:
-    """Read a notebook. Never raises because of what the file is or holds."""
+def read_notebook(path: Path) -> tuple[list[Cell], list[str]]:
+    """Read the cells of a notebook, and the faults that did not prevent it.
+
+    Raises:
+        Unreadable: nothing can be read, whatever the file is or holds.
+    """
     try:
         return _read_cells(_parse_json(path))
-    except Unreadable as error:
-        return NotebookFile(problem=str(error))
+    except Unreadable:
+        raise
     except RecursionError:
-        return NotebookFile(problem="brackets are nested too deep to be a notebook")
+        words = "brackets are nested too deep to be a notebook"
     except MemoryError:
-        return NotebookFile(problem="it needs more memory than there is; clear its outputs")
+        words = "it needs more memory than there is; clear its outputs"
     except OSError as error:
-        return NotebookFile(problem=f"it cannot be opened: {error.strerror or error}")
+        words = f"it cannot be opened: {error.strerror or error}"
     except ValueError as error:
-        return NotebookFile(problem=f"it is not JSON: {str(error)[:200]}")
+        words = f"it is not JSON: {str(error)[:200]}"
+    raise Unreadable(words)
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -91,7 +87,7 @@ def _parse_json(path: Path) -> Any:
     return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 20 else 0)
 
 
-def _read_cells(content: Any) -> NotebookFile:
+def _read_cells(content: Any) -> tuple[list[Cell], list[str]]:
     """Find the cells of nbformat 4. Malformed ones are left out and listed as oddities."""
     if not isinstance(content, dict):
         raise Unreadable(f"it is JSON, but a {type(content).__name__} and no notebook")
@@ -117,7 +113,7 @@ def _read_cells(content: Any) -> NotebookFile:
         cells.append(Cell(_word(kind), source, _word(exercise), count, _said(raw.get("outputs"))))
     if num_broken := len(raw_cells) - len(cells):
         oddities.append(f"{num_broken} cells are malformed and left out")
-    return NotebookFile(cells, "", oddities)
+    return cells, oddities
 
 
 def _word(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Turn a folder of returned work into one submission for each student.
 
 Role: reads the names of files and folders. It recognises plain files, a folder for each student, a
-folder for each assignment, the downloads of Moodle and Canvas, and nbgrader's ``submitted/``.
+folder for each assignment, and the downloads of Moodle and Canvas.
 ``extraction`` reads the answers.
 
 Nothing is lost silently. Archives, empty folders, links, hidden and other files become flags of
@@ -48,7 +48,6 @@ CANVAS_STRICT = re.compile(
     r"(?:[^\W_A-Z]+(?:_LATE)?_\d+|(?:LATE_)?anon_[^_]+)_(?:\d{3,}_.+|text\.html)"
 )
 
-_NBGRADER = {"source", "release", "autograded", "feedback", "solution"}
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 _WORK_ENDINGS = (".py", ".pdf", ".html", ".docx")  # others: an instructor's notes
 # what systems and programs write; nobody hands it in
@@ -112,13 +111,11 @@ def find_submissions(folder: Path) -> Intake:
         Submissions and problems. Files are oldest first. A student without usable files has flags
         that say why.
     """
-    root, problems = _enter_nbgrader(Path(folder))
-    entries = list(_walk(root))
-    layout = _Layout(entries, root.resolve().name)
+    entries = list(_walk(folder))
+    layout = _Layout(entries, folder.resolve().name)
     owners = [(entry, layout.find_owner(entry)) for entry in entries]
     owned = [(entry, owner) for entry, owner in owners if owner]
-    problems += [entry.flag for entry, owner in owners if not owner]
-    return Intake(_group_by_student(owned), problems)
+    return Intake(_group_by_student(owned), [e.flag for e, owner in owners if not owner])
 
 
 def read_folder(folder: Path, student: str, identity: dict[str, str] | None = None) -> Submission:
@@ -169,16 +166,6 @@ def _kind_of_file(name: str, mode: int) -> str:
     if name.casefold().endswith((".ipynb", ".ipynb.txt", ".ipynb.json")):  # browsers add endings
         return "notebook"
     return "archive" if name.casefold().endswith(_ARCHIVES) else "other_file"
-
-
-def _enter_nbgrader(root: Path) -> tuple[Path, list[Flag]]:
-    """Return ``submitted/`` if the folder is an nbgrader course, with a flag that says so."""
-    names = {entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)}
-    course = (root / "nbgrader_config.py").exists() or (root / "gradebook.db").exists()
-    if "submitted" not in names or not (course or names & _NBGRADER):
-        return root, []
-    message = "an nbgrader course: only submitted/ is graded, nothing beside it"
-    return root / "submitted", [Flag("layout", message)]
 
 
 # --- whose it is ---------------------------------------------------------------------------------
@@ -309,9 +296,6 @@ def _list_flags(entries: list[_Entry], usable: list[_Entry], num_older: int) -> 
         if len(names) > 1:
             words = f"{len(names)} files for {clean_name(claim)}, the newest wins"
             flags.append(Flag("two_files", f"{words}: {', '.join(names)}"))
-    renamed = [entry.label for entry in usable if not entry.name.casefold().endswith(".ipynb")]
-    words = "is read as a notebook, whatever its ending"
-    flags += [Flag("renamed", f"{label} {words}") for label in renamed]
     flags += [entry.flag for entry in entries if entry.kind not in ("notebook", "other_file")]
     if others := [entry.label for entry in entries if entry.kind == "other_file"]:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""

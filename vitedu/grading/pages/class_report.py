@@ -1,20 +1,24 @@
-"""The page for the instructor: what to teach again, who needs most, and what a person must look at.
+"""The pages for the instructor: what to teach again, who needs most, what a person must look at.
 
 Role: ``summarise`` reads grades one at a time and keeps counts and a row for each student;
 ``report_page`` makes one HTML page of them. Every number that is shown, here or in the terminal,
 comes from ``Summary``. The words about ideas and mistakes are the checkers'.
-``templates/class_report.html`` has the layout.
+``templates/class_report.html`` has the layout. ``examples_page`` collects an answer or two for each
+recognised mistake, to be discussed in the next session.
 """
 
+import ast
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from statistics import mean, median
 
 from vitedu.checks.writing.checker import find_checker
-from vitedu.exercises import Exercise, find
+from vitedu.course.parsing import parse
+from vitedu.exercises import EXERCISES, Exercise, find
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, WORDS, ExerciseGrade, Flag
 from vitedu.grading.grades import SubmissionGrade as Grade
 from vitedu.grading.pages.skeleton import SIGNS, grade_kind, number, render, text
@@ -23,6 +27,7 @@ OPEN_LABEL = "could not be graded"
 MAX_BARS = 16  # in the distribution of points
 MAX_MISTAKES = 3  # of an exercise
 MAX_IDEAS = 3  # to teach again
+MAX_EXAMPLES = 2  # of a mistake
 STEPS = (1, 2, 5, 10, 20, 50, 100, 200)  # possible widths of a bar, in points
 
 
@@ -59,7 +64,6 @@ class Summary:
     levels: Counter = field(default_factory=Counter)
     versions: set[str] = field(default_factory=set)
     faults: Counter = field(default_factory=Counter)  # faults of the grader -> number of answers
-    runs: int = 0  # the most of an exercise
     seconds: float = 0.0
 
     @property
@@ -80,7 +84,7 @@ class Summary:
         """The students who handed in something that can be read; mean and median are theirs."""
         return [row for row in self.rows if row.is_counted]
 
-    def average(self, kind=mean, name: str = "points") -> str:
+    def average(self, kind: Callable = mean, name: str = "points") -> str:
         """Write the mean or median of the points so far; "–" if nobody handed in."""
         return number(kind(getattr(row, name) for row in self.counted)) if self.counted else "–"
 
@@ -99,7 +103,6 @@ def summarise(
             if each.state == FAILED and each.attempted and not each.decided_by:
                 failed = (f for f in each.findings if not (f["passed"] or f.get("polish")))
                 summary.missed[each.exercise, next((f["name"] for f in failed), "")] += 1
-            summary.runs = max(summary.runs, each.runs)
             summary.faults.update([each.detail] if each.reason == "grader" else [])
         is_final = not grade.open_points and len(cells) == len(exercises)
         points = grade.points, grade.core.points, grade.open_points
@@ -134,15 +137,12 @@ def _list_concerns(grade: Grade) -> list[tuple[str, str]]:
             words = "" if flag.kind == "like_reference" else flag.message  # the label says it
             key = table.get("label", flag.kind), words
             reasons[key] += [answer.exercise] if answer else []
-    return [
-        (label, ": ".join(filter(None, [_write_names(exercises, len(grade.exercises)), words])))
-        for (label, words), exercises in reasons.items()
-    ]
-
-
-def _write_names(exercises: list[str], n: int) -> str:
-    exercises = list(dict.fromkeys(exercises))
-    return f"all {n} exercises" if len(exercises) == n > 2 else ", ".join(exercises)
+    rows, n = [], len(grade.exercises)
+    for (label, words), exercises in reasons.items():
+        ids = dict.fromkeys(exercises)
+        names = f"all {n} exercises" if len(ids) == n > 2 else ", ".join(ids)
+        rows.append((label, ": ".join(filter(None, [names, words]))))
+    return rows
 
 
 def report_page(summary: Summary, pages: str = "feedback/") -> str:
@@ -230,3 +230,45 @@ def explain_mistake(exercise: str, mistake: str) -> tuple[str, str, str]:
 def name_idea(exercise: str, part: str) -> str:
     """Look up what a part of an exercise's checker shows; "" if it has no words."""
     return getattr(find_checker(exercise), "idea", {}).get(part, "")
+
+
+# --- examples to talk about -----------------------------------------------------------------------
+
+
+def examples_page(grades: Iterable[Grade], students: Iterable[str]) -> str:
+    """Write the page of the mistakes that were recognised, the most frequent of an exercise first.
+
+    Args:
+        grades: of the class.
+        students: an answer in which one of these names stands is no example.
+    """
+    names = re.compile("|".join(map(re.escape, sorted(students))) or "(?!)", re.IGNORECASE)
+    found: dict[tuple[str, str], list[tuple[ExerciseGrade, str]]] = defaultdict(list)
+    for grade in grades:
+        for each in grade.exercises:
+            for mistake in each.misconceptions:
+                code = _bare(each.code)
+                found[each.exercise, mistake].append((each, "" if names.search(code) else code))
+    parts = []
+    for exercise in EXERCISES:
+        own = {mistake: rows for (id, mistake), rows in found.items() if id == exercise.id}
+        if own:
+            rows = sorted(own.items(), key=lambda item: (-len(item[1]), item[0]))
+            parts.append((exercise, [_describe(exercise.id, *row) for row in rows]))
+    return render("examples.html", title="Mistakes to talk about", parts=parts)
+
+
+def _describe(exercise: str, mistake: str, rows: list[tuple[ExerciseGrade, str]]) -> dict:
+    name, why, _ = explain_mistake(exercise, mistake)
+    codes = {code: grade for grade, code in rows if code}
+    chosen = sorted(codes, key=lambda code: (len(code), code))[:MAX_EXAMPLES]
+    examples = [(code, codes[code].lines) for code in chosen]
+    return {"students": len(rows), "name": name, "why": why, "examples": examples}
+
+
+def _bare(code: str) -> str:
+    """Write an answer without comments, which may name its author; "" if it is no Python."""
+    try:
+        return ast.unparse(parse(code))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""

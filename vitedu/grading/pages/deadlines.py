@@ -8,7 +8,7 @@ counts. A file's time is that of the file system, which an unpacked download kee
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -21,15 +21,8 @@ DEADLINES = "deadlines.csv"
 DAY = 24 * 60 * 60
 
 
-@dataclass(frozen=True)
-class Deadline:
-    """One row."""
-
-    due: datetime  # with its time zone; without one in the row, that of this computer
-    points_a_day: float = 0.0
-
-
-Deadlines = dict[tuple[str, str], Deadline]  # (student or "", notebook or "") -> row
+# (student or "", notebook or "") -> when it is due, with a time zone, and the points a day
+Deadlines = dict[tuple[str, str], tuple[datetime, float]]
 
 
 def read_deadlines(path: Path, students: Iterable[str], warn: Callable[[str], None]) -> Deadlines:
@@ -56,7 +49,8 @@ def read_deadlines(path: Path, students: Iterable[str], warn: Callable[[str], No
             raise ValueError(f"{path}, line {line}: {words}") from None
         if len(row["due"]) <= 10:  # a date alone: until its end
             due = due.replace(hour=23, minute=59, second=59)
-        deadlines[row["student"], notebook] = Deadline(due.astimezone(), rate)
+        # without a time zone in the row, that of this computer
+        deadlines[row["student"], notebook] = due.astimezone(), rate
     return deadlines
 
 
@@ -74,17 +68,17 @@ def apply_deadlines(
     flags, deductions = list(grade.flags), dict[str, float]()
     for notebook in dict.fromkeys(find(each.exercise).notebook for each in grade.exercises):
         keys = [(s, n) for s in (grade.student, "") for n in (notebook, "")]
-        row = next((deadlines[key] for key in keys if key in deadlines), None)
+        due, points = next((deadlines[key] for key in keys if key in deadlines), (None, 0.0))
         own = [time for stem, time in times.items() if not stem or stem.startswith(notebook)]
-        late = max(own) - row.due.timestamp() if row and own else 0
-        if row is None or late <= 0:
+        late = max(own) - due.timestamp() if due and own else 0
+        if due is None or late <= 0:
             continue
         days = math.ceil(late / DAY)
         when = datetime.fromtimestamp(max(own)).astimezone()
-        words = f"{notebook}: handed in {when:%Y-%m-%d %H:%M}, due {row.due:%Y-%m-%d %H:%M}, "
+        words = f"{notebook}: handed in {when:%Y-%m-%d %H:%M}, due {due:%Y-%m-%d %H:%M}, "
         words += f"{count(days, 'day')} late"
-        if row.points_a_day:
-            deductions[notebook] = days * row.points_a_day
+        if points:
+            deductions[notebook] = days * points
             words += f"; {number(deductions[notebook])} points less"
         flags.append(Flag("late", words))
     return replace(grade, flags=flags, deductions=deductions)

@@ -1,4 +1,4 @@
-"""Write grades as tables and files for other programs: CSV, Canvas, Moodle, Gradescope, Classroom.
+"""Write grades as tables and files for other programs: CSV, Canvas, Moodle, Gradescope.
 
 Role: turns ``SubmissionGrade``s, one at a time, into text. ``publish`` writes the files.
 
@@ -19,7 +19,6 @@ import csv
 import io
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 
 from vitedu.exercises import Exercise, find
 from vitedu.grading.grades import (
@@ -37,11 +36,6 @@ from vitedu.grading.intake.submissions import CANVAS
 from vitedu.grading.pages.skeleton import count, number
 
 MARK = "\ufeff"  # byte order mark: tells Excel that this is UTF-8
-
-# field of Classroom 50's result.json -> variable of its runner
-CLASSROOM_VARIABLES = {"classroom": "CLASSROOM", "assignment": "ASSIGNMENT", "owner": "OWNER"}
-CLASSROOM_VARIABLES |= {"assignment_type": "ASSIGNMENT_TYPE", "submission": "SUBMISSION_TAG"}
-CLASSROOM_VARIABLES |= {"commit": "COMMIT_URL", "release": "RELEASE_URL"}
 
 
 def write_table(names: str | Sequence[str], rows: Iterable[Sequence], *, mark: bool = True) -> str:
@@ -244,42 +238,3 @@ def _describe(grade: ExerciseGrade) -> str:
         said = [f"{label}: {words}" for label, words in grade.lines if label != "again"]
         lines = [grade.headline, *said]
     return clean("\n".join(filter(None, lines)))
-
-
-def classroom_results(grade: Grade, environment: Mapping[str, str]) -> dict:
-    """Make the content of Classroom 50's ``result.json`` for one submission.
-
-    It takes whole numbers only, so a score is in hundredths of a point. What is open has a maximum
-    of 0, so that it is no 0 of its points, and its words say so. Its runner says who handed in what
-    in environment variables, and replaces ``datetime`` by the time of the commit.
-
-    Raises:
-        ValueError: a variable is missing, so this does not run in Classroom 50's autograder.
-
-    Reference: schemas/result-v1.schema.json and wiki/Advanced-Autograding.md of
-    github.com/foundation50/classroom50.
-    """
-    missing = [name for name in CLASSROOM_VARIABLES.values() if not environment.get(name)]
-    if missing:
-        raise ValueError(
-            f"--for classroom runs in Classroom 50's autograder.py, which sets {missing[0]}."
-        )
-    tests = [
-        {
-            "test-name": f"{find(each.exercise).number} {each.exercise}",
-            "passed": each.state == PASSED,
-            "score": round(100 * (each.points or 0)),
-            "max-score": 0 if each.points is None else round(100 * each.max_points),
-            "output": _describe(each),
-        }
-        for each in grade.exercises
-    ]
-    return {
-        "schema": "classroom50/result/v1",
-        **{field: environment[name] for field, name in CLASSROOM_VARIABLES.items()},
-        "datetime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "review": environment.get("REVIEW_URL") or environment["COMMIT_URL"],
-        "score": sum(test["score"] for test in tests),
-        "max-score": sum(test["max-score"] for test in tests),
-        "tests": tests,
-    }

@@ -9,7 +9,6 @@ matters, and the next step. The page contains no reference value and no seed of 
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 
 from vitedu.exercises import Exercise, find
@@ -32,7 +31,7 @@ class Card:
     exercise: Exercise
     grade: ExerciseGrade
 
-    @cached_property
+    @property
     def kind(self) -> str:
         """A key of ``SIGNS``."""
         return grade_kind(self.grade)

@@ -6,38 +6,25 @@ for learning platforms. Each file depends only on the grades, and is written onl
 """
 
 import getpass
-import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from vitedu.grading.batch import TABLES, Outcome, Store, grade_class
 from vitedu.grading.grades import Flag, SubmissionGrade, safe_name
-from vitedu.grading.pages.class_report import report_page, summarise
+from vitedu.grading.pages import exports
+from vitedu.grading.pages.class_report import examples_page, report_page, summarise
 from vitedu.grading.pages.deadlines import DEADLINES, apply_deadlines, read_deadlines
 from vitedu.grading.pages.decisions import FILE as DECISIONS
 from vitedu.grading.pages.decisions import OVERRIDES, apply, bind_rows, read_points
-from vitedu.grading.pages.examples import Hide, examples_page
-from vitedu.grading.pages.exports import (
-    canvas_csv,
-    classroom_results,
-    grades_csv,
-    gradescope_results,
-    moodle_csv,
-    open_csv,
-    totals_csv,
-    upload_names,
-    write_table,
-    zip_pages,
-)
 from vitedu.grading.pages.feedback import feedback_page
 from vitedu.grading.pages.skeleton import count, render
 
 # format -> its file or folder; what an earlier run has written is renewed
 FORMATS = {"gradescope": "gradescope/", "canvas": "canvas.csv", "moodle": "moodle.csv"}
-FORMATS |= {"classroom": "classroom.json"}
 ANONYMOUS = "anonymous"  # the folder of pages without names
 BOUND = "overrides.json"  # row of overrides.csv -> hash of the files for which it was written
 IDS = {"canvas": "canvas_id", "moodle": "moodle_id"}  # the id by which a platform finds a student
@@ -50,7 +37,7 @@ def main_grade(
     formats: Sequence[str] = (),
     assignment: str = "",
     decisions: Path | None = None,
-    **choices,
+    **choices: Any,
 ) -> int:
     """Grade a class, write everything, print a summary.
 
@@ -106,13 +93,13 @@ def publish(
             grade = apply(replace(grade.limit_to(ids), flags=own), known, overrides)
             yield apply_deadlines(grade, deadlines, outcome.times.get(grade.student, {}))
 
-    store.write("grades.csv", grades_csv(grades()))
-    store.write("totals.csv", totals_csv(grades(), len(exercises)))
-    store.write("open.csv", open_csv(grades()))
+    store.write("grades.csv", exports.grades_csv(grades()))
+    store.write("totals.csv", exports.totals_csv(grades(), len(exercises)))
+    store.write("open.csv", exports.open_csv(grades()))
     if "canvas" in formats:
-        store.write("canvas.csv", canvas_csv(grades(), exercises, assignment))
+        store.write("canvas.csv", exports.canvas_csv(grades(), exercises, assignment))
     if "moodle" in formats:
-        store.write("moodle.csv", moodle_csv(grades(), exercises))
+        store.write("moodle.csv", exports.moodle_csv(grades(), exercises))
     without_id: Counter[str] = Counter()
     pages: dict[str, str] = {}
     for grade in grades():
@@ -120,27 +107,28 @@ def publish(
         without_id.update(f for f, key in IDS.items() if f in formats and key not in grade.identity)
         page = _write_feedback(store, grade)
         store.write(f"feedback/{name}.html", page)
-        pages |= dict.fromkeys(upload_names(grade) or [f"{name}.html"], page)
+        pages |= dict.fromkeys(exports.upload_names(grade) or [f"{name}.html"], page)
         if "gradescope" in formats:
-            store.write(f"gradescope/{name}.json", json.dumps(gradescope_results(grade), indent=1))
-        if "classroom" in formats:
-            store.write_json("classroom.json", classroom_results(grade, os.environ))
+            store.write_json(f"gradescope/{name}.json", exports.gradescope_results(grade))
     store.remove_others("feedback", ".html", students)
     store.remove_others("gradescope", ".json", students)
-    store.write("feedback.zip", zip_pages(pages))
+    store.write("feedback.zip", exports.zip_pages(pages))
     problems = [*outcome.problems, *(Flag("table", words) for words in warnings)]
     summary = summarise(grades(), exercises, problems)
     store.write("report.html", report_page(summary))
     store.write("examples.html", examples_page(grades(), students))
     if is_anonymous:
-        hide = Hide(students, store.class_secret())
-        for grade in map(hide.grade, grades()):
+        secret = store.class_secret()  # decides the order
+        mixed = sorted(students, key=lambda name: sha256(f"{secret} {name}".encode()).digest())
+        numbers = {name: f"student {place:03}" for place, name in enumerate(mixed, 1)}
+        hidden = [without_name(grade, numbers[grade.student]) for grade in grades()]
+        for grade in hidden:
             page = _write_feedback(store, grade)
             store.write(f"{ANONYMOUS}/{safe_name(grade.student)}.html", page)
-        store.remove_others(ANONYMOUS, ".html", map(hide.name, students))
-        hidden = summarise(map(hide.grade, grades()), exercises)
-        store.write(f"{ANONYMOUS}/report.html", report_page(hidden, pages=""))
-        store.write(f"{ANONYMOUS}.csv", write_table("page student", hide.table()))
+        store.remove_others(ANONYMOUS, ".html", numbers.values())
+        store.write(f"{ANONYMOUS}/report.html", report_page(summarise(hidden, exercises), pages=""))
+        rows = [(number, student) for student, number in numbers.items()]
+        store.write(f"{ANONYMOUS}.csv", exports.write_table("page student", rows))
     files = "report.html examples.html feedback/ feedback.zip grades.csv totals.csv".split()
     files += [*map(FORMATS.__getitem__, formats), *[f"{ANONYMOUS}/"] * is_anonymous]
     return render(
@@ -172,3 +160,14 @@ def _write_feedback(store: Store, grade: SubmissionGrade) -> str:
     except Exception as error:
         store.log(f"{ascii(grade.student)}, feedback: {type(error).__name__}: {error}")
         return render("points_only.html", title="Feedback", grade=grade)
+
+
+def without_name(grade: SubmissionGrade, number: str) -> SubmissionGrade:
+    """Return a grade with a number in place of the name, without what may name a student.
+
+    Flags name others, and what could not be read is named by its file. A name that a student wrote
+    into the answer itself stays.
+    """
+    exercises = [replace(each, place="", detail="", flags=[]) for each in grade.exercises]
+    own = {"student": number, "files": ["a file"], "identity": {}, "flags": []}
+    return replace(grade, exercises=exercises, **own)

@@ -6,10 +6,14 @@ provide the content.
 """
 
 import functools
+import re
 from base64 import b64encode
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from vitedu.grading.grades import FAILED, WORDS, ExerciseGrade, clean, safe_name
 
@@ -47,12 +51,17 @@ def grade_kind(grade: ExerciseGrade) -> str:
     return "partly" if grade.points else FAILED
 
 
-def picture(svg: str) -> str:
-    """Write a drawing as the address of an image, in which no script runs and no link leads on."""
-    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
+def picture(svg: str) -> Markup:
+    """Write a drawing as an image, in which no script runs and no link leads on.
+
+    Its title is the text for those who do not see it.
+    """
+    title = re.search("<title>([^<]*)", svg)
+    image = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
+    return Markup('<img alt="{}" src="{}">').format(unescape(title[1]) if title else "", image)
 
 
-def render(template: str, **values) -> str:
+def render(template: str, **values: Any) -> str:
     """Fill a template of ``templates/``."""
     return (
         _environment().get_template(template).render(signs=SIGNS, stored=WORDS["stored"], **values)

@@ -1,1 +1,1 @@
-"""The connection between the grader and untrusted workers: frames, messages, remote answers."""
+"""The connection between the grader and untrusted workers: frames, messages."""
