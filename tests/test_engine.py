@@ -475,7 +475,10 @@ def test_student_text_is_escaped_in_html():
 
 def test_plain_text_carries_what_the_page_says():
     """Every word of the page stands in the plain text; colour and picture are decoration."""
-    mistakes = {"patchify": "patches_by_column", "EncoderBlock": "no_first_residual"}
+    mistakes = {
+        "patchify": "patches_by_column",
+        "scaled_dot_product_attention": "softmax_over_queries",
+    }
     for exercise, mistake in mistakes.items():
         report = judge(find_checker(exercise).make(frozenset({mistake})), exercise, seed=3)
         hints = hints_html(exercise)
@@ -501,11 +504,11 @@ def test_comparison_of_special_values():
 # --- pictures -----------------------------------------------------------------------------------
 
 
-def drawn(exercise: str, answer, ids=()):
+def drawn(exercise: str, answer):
     """Give the picture of an answer on the first case."""
     checker = find_checker(exercise)
     case = checker.draw(3)[0]
-    return checker.picture(case, observe(answer, case), list(ids))
+    return checker.picture(case, observe(answer, case))
 
 
 DRAWN = [exercise for exercise in FUNCTIONS if find_checker(exercise).picture]
@@ -514,7 +517,7 @@ DRAWN = [exercise for exercise in FUNCTIONS if find_checker(exercise).picture]
 @pytest.mark.parametrize("exercise", DRAWN)
 def test_pictures_are_svg_with_words(exercise):
     """A picture of a mistake is well-formed SVG with a title, and has a text; some is drawn."""
-    pictures = [drawn(exercise, wrong, [id_]) for id_, wrong in wrong_answers(exercise)]
+    pictures = [drawn(exercise, wrong) for _, wrong in wrong_answers(exercise)]
     right = numbers_of(observe(find_checker(exercise).reference, find_checker(exercise).draw(3)[0]))
     assert any(pictures)
     for picture in filter(None, pictures):

@@ -11,10 +11,10 @@ import re
 import secrets
 import threading
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 
 from vitedu.checks.engine import judge_observations, observe_answer
 from vitedu.checks.explaining.report import Report
+from vitedu.checks.explaining.values import judge_value
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.errors import RaisedError
 from vitedu.checks.observing.observation import Observation
@@ -114,7 +114,7 @@ class Judge:
         if not isinstance(checker, Checker):
             plain = remote.plain()
             with _LOCK:
-                report = checker.judge(SimpleNamespace(answer=None, plain=lambda: plain))
+                report = judge_value(checker, plain)
             return [Verdict(report, is_last=True)]
         if exercise not in self._cases:
             with _LOCK, neutral_settings():

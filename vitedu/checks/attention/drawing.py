@@ -7,7 +7,7 @@ from vitedu.checks.observing.observation import Observation
 from vitedu.checks.writing.drawing import INK, RIGHT, WRONG, Drawing, box, line, svg, words
 
 
-def draw_sums(case: Case, seen: Observation, ids: list[str]) -> Drawing | None:
+def draw_sums(case: Case, seen: Observation) -> Drawing | None:
     """Show what each row sums to, beside a line at 1, where the weights have their right shape."""
     args, name, dim = case.args, "weights", -1
     if "x" in args and not case.init:  # softmax

@@ -4,7 +4,7 @@ import torch
 from torch import Generator
 
 from vitedu.checks.observing import observation
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal
+from vitedu.checks.writing.kit import Case, distinct, draw, normal
 
 IMAGES = 60  # so that no two mistakes score alike by chance
 
@@ -61,6 +61,3 @@ def cases(g: Generator) -> list[Case]:
 def own_share(case: Case, seen: observation.Observation) -> str:
     value = seen.arrays.get("output")
     return "another result" if value is None else f"a share of {float(value):.4g}"
-
-
-CHECKER = Checker()

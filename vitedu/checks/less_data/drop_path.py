@@ -7,7 +7,7 @@ from vitedu.checks.judging import compare
 from vitedu.checks.observing import arguments, observation
 from vitedu.checks.training.random_draws_driver import GRADIENT_FLOW, dropping, repeated_draws
 from vitedu.checks.training.random_draws_reader import describe_variety, is_uneven
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal
+from vitedu.checks.writing.kit import Case, distinct, draw, normal
 
 WHOLE_SAMPLES = "every sample is 0 as a whole, or divided by 1 - drop_prob"
 DRAWS = "every sample is dropped with probability drop_prob, by a draw of its own"
@@ -95,6 +95,3 @@ def cases(g: Generator) -> list[Case]:
         case(", on an accelerator, with a generator on the CPU", "any device", on_accelerator=True),
         case(", on an accelerator", "any device", generator=False, on_accelerator=True),
     ]
-
-
-CHECKER = Checker()

@@ -5,7 +5,7 @@ from vitedu.checks.observing.observation import Observation
 from vitedu.checks.writing.drawing import PALE, RIGHT, WRONG, Drawing, box, svg, words
 
 
-def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
+def draw_patch_order(case: Case, got: Observation) -> Drawing | None:
     """Show the order of the answer's patches beside the reading order; frame the first difference.
 
     If every patch is in its place, show the order of the pixels of patch 0, channel 0.
@@ -38,7 +38,7 @@ def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | 
     return _draw_two_grids(inner, P, "positions of patch 0's pixels, channel 0, inside its token")
 
 
-def draw_patch_places(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
+def draw_patch_places(case: Case, got: Observation) -> Drawing | None:
     """Show which patch lies in each square of the answer's image."""
     (patches, P, (H, W)), output = case.args.values(), got.arrays.get("output")
     if output is None or output.shape != (len(patches), patches.shape[-1] // P**2, H, W):

@@ -4,7 +4,7 @@ import torch
 from torch import Generator
 
 from vitedu.checks.patches.linear_from_conv_driver import Conv, layer_from_layer
-from vitedu.checks.writing.kit import Case, Checker, draw, normal, usual
+from vitedu.checks.writing.kit import Case, draw, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -29,6 +29,3 @@ def cases(g: Generator) -> list[Case]:
         case(C, P, 1, part="rare sizes", note=", one output"),
         *usual(case, C, P, D)[::2],  # the one between turns tensors round; there are none
     ]
-
-
-CHECKER = Checker()

@@ -6,7 +6,7 @@ from torch import Generator
 
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.evaluation_driver import evaluation
-from vitedu.checks.writing.kit import Case, Checker, draw
+from vitedu.checks.writing.kit import Case, draw
 
 
 def cases(g: Generator) -> list[Case]:
@@ -23,6 +23,3 @@ def cases(g: Generator) -> list[Case]:
         case("equal batches", [four, four], results, "other sizes"),
         case("one image", [1], results, "batch of one"),
     ]
-
-
-CHECKER = Checker()

@@ -6,7 +6,7 @@ from torch import Generator
 from vitedu.checks.observing import arguments
 from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
 from vitedu.checks.training.random_draws_driver import random_batches, repeated_draws
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw
+from vitedu.checks.writing.kit import Case, distinct, draw
 
 
 def cases(g: Generator) -> list[Case]:
@@ -51,6 +51,3 @@ def cases(g: Generator) -> list[Case]:
         case(few, C, H, W, p, ", turned round in memory", "layout", turned=True),
         case([4], C, H, W, p, on_cpu, "any device", on_accelerator=True),
     ]
-
-
-CHECKER = Checker()

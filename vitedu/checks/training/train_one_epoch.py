@@ -6,7 +6,7 @@ from torch import Generator
 
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.train_one_epoch_driver import epoch
-from vitedu.checks.writing.kit import Case, Checker, draw
+from vitedu.checks.writing.kit import Case, draw
 
 
 def cases(g: Generator) -> list[Case]:
@@ -38,6 +38,3 @@ def cases(g: Generator) -> list[Case]:
         case("the order of steps", [four, three, three], ("order",), "order", factor=0.5),
         case("one batch, a model in eval mode", [many], results, "any iterable", training=False),
     ]
-
-
-CHECKER = Checker()

@@ -3,7 +3,7 @@
 from torch import Generator
 
 from vitedu.checks.training.parameter_groups_driver import Network, groups
-from vitedu.checks.writing.kit import Case, Checker, draw
+from vitedu.checks.writing.kit import Case, draw
 
 
 def cases(g: Generator) -> list[Case]:
@@ -24,6 +24,3 @@ def cases(g: Generator) -> list[Case]:
         case("a ViT with a matrix that two parts share", rare, kind="shared"),
         case("the order of the groups", "order", order=True),
     ]
-
-
-CHECKER = Checker()

@@ -4,7 +4,7 @@ import torch
 from torch import Generator
 
 from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renaming
-from vitedu.checks.writing.kit import Case, Checker, distinct, normal, plural
+from vitedu.checks.writing.kit import Case, distinct, normal, plural
 
 
 def cases(g: Generator) -> list[Case]:
@@ -27,6 +27,3 @@ def cases(g: Generator) -> list[Case]:
         case(25, "other sizes", note=", one more than vit_l_16"),
         case(2, "dtype", torch.float64, ", float64"),
     ]
-
-
-CHECKER = Checker()

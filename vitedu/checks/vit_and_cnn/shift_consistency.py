@@ -4,7 +4,7 @@ from torch import Generator
 
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.evaluation_driver import evaluation
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal
+from vitedu.checks.writing.kit import Case, distinct, draw, normal
 
 
 def cases(g: Generator) -> list[Case]:
@@ -47,6 +47,3 @@ def cases(g: Generator) -> list[Case]:
         case("logits in the hundreds", many, *rare, scale=200.0),
         case("axes turned round in memory", few, ("results",), "layout", turned=True),
     ]
-
-
-CHECKER = Checker()

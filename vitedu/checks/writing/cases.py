@@ -2,7 +2,7 @@
 
 Role: ``shaped`` writes the cases of an exercise whose inputs are random tensors and sizes::
 
-    cases=shaped(
+    cases = shaped(
         "images: B C gh*P gw*P; patch_size = P",
         also("other sizes", "square", gw="gh"),
         *USUAL,

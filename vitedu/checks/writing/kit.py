@@ -4,12 +4,10 @@ Role: one door to the vocabulary of a checker file. This page explains each of i
 what they take stands where they are defined. ``vitedu/checks/<chapter>/<exercise>.py`` holds what
 only Python can say::
 
-    from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+    from vitedu.checks.writing.kit import USUAL, also, shaped
 
-    CHECKER = Checker(
-        # inputs: one case as the shapes say, then one for each variation
-        cases=shaped("x: B D", *USUAL, also("other sizes", "square", D="B")),
-    )
+    # inputs: one case as the shapes say, then one for each variation
+    cases = shaped("x: B D", *USUAL, also("other sizes", "square", D="B"))
 
 ``<exercise>.toml`` beside it says what a part shows that passes, ``[polish]`` for what is a remark
 only, and holds the known mistakes, as edits of the reference's text and as the words that a student
@@ -28,15 +26,15 @@ reads (``mistake_files`` explains it)::
 
 Sixteen words are enough for most exercises.
 
-* **The checker.** ``Checker`` holds what an author writes in Python: ``cases``, ``weights`` of
-  parts, ``forbidden`` functions, ``picture`` of a counterexample. In TOML, ``idea`` has the parts
-  whose failing fails the answer, ``polish`` those that are a remark.
+* **What decides.** In Python, ``cases`` is all that most files need. ``CHECKER = Checker(...)``
+  says the rest: ``weights`` of parts, ``forbidden`` functions, ``picture`` of a counterexample. In
+  TOML, ``idea`` has the parts whose failing fails the answer, ``polish`` those that are a remark.
 * **Cases by shapes.** ``shaped`` reads the arguments ("x: B D; n = B"), draws a size for each
   letter and makes the first case. ``also`` is one more, with other sizes or options. ``refused``
   must end in a ValueError. ``FLOAT64`` is the same in float64, ``ON_ACCELERATOR`` the same on
   another device, ``TURNED`` the same with its axes turned round in memory, ``USUAL`` all three and
   a batch of one. ``EXACT`` is the tolerance where values are only moved.
-* **Cases by hand.** A function ``cases(g)`` returns a list of ``Case``: a name in words, the
+* **Cases by hand.** The function ``cases(g)`` returns a list of ``Case``: a name in words, the
   arguments, the part. ``usual`` adds ``USUAL`` to them. ``draw`` draws one number, ``distinct``
   several different ones, ``normal`` a tensor, and ``plural`` writes a count with its noun.
 * **Arguments that are no data** are recipes, built anew for every call: ``Layer`` makes a linear

@@ -209,36 +209,48 @@ def _check_unique(where: str, entries: Sequence[Any]) -> None:
 # --- values ---------------------------------------------------------------------------------------
 
 
-def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, tuple]:
-    """Read the wrong values of a chapter: exercise -> its ``ValueMistake`` objects.
+def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, dict[str, Any]]:
+    """Read what a chapter says of its values: exercise -> fields of its ``ValueChecker``.
 
-    ``value`` is an expression of Python: it finds the names of the chapter's module, those of the
-    module of its checkers, and ``math``. ``matches`` names a function of the checkers' module that
-    recognises more answers than this value.
+    ``[idea]`` says of each exercise what the right value shows, ``[rtol]`` and ``[atol]`` how near
+    is right. ``value`` of a mistake is an expression of Python: it finds the names of the chapter's
+    module, those of the module of its checkers, and ``math``. ``matches`` is one of ``value``, and
+    recognises more answers than this one.
 
     Raises:
         WordsError: the file is missing or wrong.
     """
     path = words_path(module)
     where, table = place(path), read(path)
-    check_table(where, table, dict.fromkeys(module.CHECKERS, list), {})
+    ideas = table.get("idea", {})
+    numbers = {"rtol": dict, "atol": dict}
+    check_table(where, table, {"idea": dict} | dict.fromkeys(ideas, list), numbers)
+    check_table(f"{where}, idea", ideas, {}, dict.fromkeys(ideas, str))
     names = COMMON_NAMES | vars(chapter) | vars(module)
-    banks = {}
-    for exercise in table:
+    values = {}
+    for exercise, idea in ideas.items():
         mistakes = []
         for entry in _entries(where, table, exercise):
             at = f"{where}, {exercise}, {_title(entry)}"
             words = check_table(at, entry, VALUE_WORDS, {"matches": str, "rtol": float})
-            try:
-                value = eval(words["value"], dict(names))
-            except Exception as error:
-                message = f"{type(error).__name__}: {error}"
-                raise WordsError(
-                    f'{at}: "value" cannot be computed ({message}); correct it.'
-                ) from None
-            recognise = _find_function(at, "matches", words, module)
+            value = _compute(at, words["value"], names)
+            matches = words.get("matches")
+            recognise = _compute(at, f"lambda value: {matches}", names) if matches else None
             texts = words["id"], value, words["name"], words["why"], words["try"]
             mistakes.append(ValueMistake(*texts, recognise, words.get("rtol")))
         _check_unique(f"{where}, {exercise}", mistakes)
-        banks[exercise] = tuple(mistakes)
-    return banks
+        near = {name: table[name][exercise] for name in numbers if exercise in table.get(name, {})}
+        values[exercise] = {"bank": tuple(mistakes), "proves": idea, **near}
+    return values
+
+
+def _compute(where: str, expression: str, names: Mapping[str, Any]) -> Any:
+    """Compute an expression of a file of words."""
+    try:
+        return eval(expression, dict(names))
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        remedy = "correct it"
+        raise WordsError(
+            f"{where}: {expression} cannot be computed ({message}); {remedy}."
+        ) from None

@@ -71,15 +71,6 @@ class ValueMistake:
     # default: the checker's tolerance; set it if two mistakes have close values
     rtol: float | None = None
 
-    def matches(self, answer: Any, accepts: Callable[[Any, Any, float | None], bool]) -> bool:
-        """Tell whether an answer is this mistake."""
-        if self.recognises:
-            try:
-                return bool(self.recognises(answer))
-            except Exception:
-                return False
-        return accepts(answer, self.value, self.rtol)
-
 
 def bare_source(exercise_id: str) -> str:
     """Return the text that edits apply to: the reference without docstrings and comments."""
