@@ -344,7 +344,7 @@ def test_right_crops_are_read_as_right():
             seen = observe(checker.reference, case)
             run_reader(case, seen)
             assert seen.facts[random_crop_flip_reader.WINDOW] == "so it is"
-            if case.extra.get("draws"):
+            if case.part == "draws":
                 assert seen.facts[random_crop_flip_reader.DRAWS] == "so it is"
 
 

@@ -1,5 +1,7 @@
 """The driver of ``relative_position_index``: integers of any dtype."""
 
+from typing import Any
+
 import torch
 
 from vitedu.checks.observing.case import Case, build_args
@@ -8,7 +10,7 @@ from vitedu.checks.observing.observation import Observation, store_outputs
 
 
 @driver
-def whole_numbers(answer, case: Case, seen: Observation) -> None:
+def whole_numbers(answer: Any, case: Case, seen: Observation) -> None:
     """Call a function that returns a tensor of integers; any integer dtype is accepted."""
     args = build_args(case)
     result = call_answer(answer, case, args)

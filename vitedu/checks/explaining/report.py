@@ -5,15 +5,17 @@ reference value is stored here.
 """
 
 import html
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 from vitedu import exercises
 from vitedu.checks.explaining.common_errors import explain
+from vitedu.checks.explaining.diagnose import Diagnosis
 from vitedu.checks.judging.findings import Finding
 from vitedu.checks.judging.judge import ANOTHER_GRADIENT, Problem, Stage
 from vitedu.checks.observing.drivers import describe_case
+from vitedu.checks.observing.observation import Observations
 from vitedu.checks.writing.drawing import Drawing
 from vitedu.course.hints import hints_html
 
@@ -133,7 +135,10 @@ class Report:
         return self.end("not_attempted", f"{words}; if it ended in an error, nothing was defined")
 
     def set_passed(
-        self, findings: list[Finding], got: dict | None = None, diagnoses=()
+        self,
+        findings: list[Finding],
+        got: Observations | None = None,
+        diagnoses: Sequence[Diagnosis] = (),
     ) -> "Report":
         """Say what was tested, and which polish is missing."""
         self.status, self.implementation = "passed", self._answer
@@ -164,7 +169,13 @@ class Report:
             self.lines.append(("remark", f"{remark.name}: {remark.message}{cost}"))
 
     def set_failed(
-        self, findings, diagnoses, problems, got=None, advice=None, picture: Drawing | None = None
+        self,
+        findings: list[Finding],
+        diagnoses: Sequence[Diagnosis],
+        problems: dict[str, Problem],
+        got: Observations | None = None,
+        advice: dict[str, tuple[str, str]] | None = None,
+        picture: Drawing | None = None,
     ) -> "Report":
         """Explain the first part that failed, and list each other failed part in one line.
 

@@ -74,7 +74,7 @@ class Wrapped(Layer):
 class Config(Recipe):
     """A ``ViTConfig`` with these fields."""
 
-    def __init__(self, **fields):
+    def __init__(self, **fields: Any):
         self.fields = fields
 
     def plain(self) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The driver of ``linear_from_conv``: a function that turns one layer into another."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -34,7 +36,7 @@ class Conv(ModuleRecipe):
 
 
 def store_linear(
-    layer, seen: Observation, source: str, given: list[torch.UntypedStorage]
+    layer: Any, seen: Observation, source: str, given: list[torch.UntypedStorage]
 ) -> dict[str, torch.Tensor]:
     """Store weight and bias of an ``nn.Linear``, whether it needs the bias and has its own memory.
 
@@ -62,7 +64,7 @@ def store_linear(
 
 
 @driver
-def layer_from_layer(answer, case: Case, seen: Observation) -> None:
+def layer_from_layer(answer: Any, case: Case, seen: Observation) -> None:
     """Call a function that makes an ``nn.Linear`` of a layer; note what it shows and shares."""
     args = build_args(case)
     (conv,) = args.values()

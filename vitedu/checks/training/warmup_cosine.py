@@ -1,5 +1,7 @@
 """4.4 warmup_cosine: the learning rate of every step."""
 
+from typing import Any
+
 from vitedu import training
 from vitedu.checks.observing import observation
 from vitedu.checks.training import drawing
@@ -22,7 +24,7 @@ def _draw_schedule(case: Case, got: observation.Observation):
     return drawing.draw_curves(got.arrays["output"].tolist(), expected, "learning rate")
 
 
-def final(part, note="", **changes):
+def final(part: str, note: str = "", **changes: Any):
     note = f"final_lr={{p * f / 100000}}, {note}".removesuffix(", ")
     return also(part, note, **{"shapes": FINAL, **changes})
 

@@ -37,7 +37,7 @@ _MAX_NAMES = 350  # names; a right answer to a case has fewer, and no reply carr
 
 
 @driver
-def renaming(answer, case: Case, seen: Observation) -> None:
+def renaming(answer: Any, case: Case, seen: Observation) -> None:
     """Call a function that renames the tensors of a dict; store each under its new name."""
     args = build_args(case)
     result = call_answer(answer, case, args)

@@ -42,7 +42,7 @@ class Variation:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def also(part: str, note: str, **changes) -> Variation:
+def also(part: str, note: str, **changes: Any) -> Variation:
     """Describe one more case.
 
     Args:
@@ -58,7 +58,7 @@ def also(part: str, note: str, **changes) -> Variation:
     return Variation(part, note, letters, options)
 
 
-def refused(note: str, mentions: str = "", **changes) -> Variation:
+def refused(note: str, mentions: str = "", **changes: Any) -> Variation:
     """Describe a case that must raise a ValueError whose message names the sizes ``mentions``."""
     options = {"raises": "ValueError", "mentions": mentions, "name": note, "gradients": ()}
     return also("errors", "", **{**options, **changes})
@@ -96,7 +96,7 @@ def shaped(
     gradients: tuple[str, ...] | None = None,
     values: Mapping[str, Callable[[torch.Tensor], Any]] | None = None,
     layer: Callable | None = None,
-    **common,
+    **common: Any,
 ) -> Callable[[torch.Generator], list[Case]]:
     """Return a function that makes the cases of an exercise from a generator.
 
