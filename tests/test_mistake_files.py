@@ -36,7 +36,6 @@ FAULTS = {
     "no pair": ('["x", "x + 1"]', '["x"]', 'an edit is a pair ["old text", "new text"]'),
     "same text": ('["x", "x + 1"]', '["x", "y"], ["x", "z"]', "two edits change the same text"),
     "evidence": ("edits", 'evidence = "shap"\nedits', "no such function; write it there."),
-    "build": ("edits", 'build = "shapes"\nedits', 'build = "shapes", and toy.py has no such'),
     "family": ('id = "shifted"', 'family = "shfted"', 'there is no family "shfted"'),
     "bank": (SOUND, '[[mistake]]\nbank = "modus"\n', 'there is no bank "modus"'),
     "two of one id": (SOUND, SOUND + SOUND, 'two mistakes have the id "shifted"; rename one.'),
@@ -60,10 +59,7 @@ def test_mistake_has_its_words_and_what_it_needs_from_python(tmp_path):
     (one,) = read_mistakes(module(tmp_path / "toy.py", text))
     assert (one.id, one.part, one.next_step) == ("shifted", "errors", "Look at the slice.")
     assert one.edits == {"x": "x + 1"} and one.also == ({"x": "x + 2"},)
-    assert one.evidence is mistake_files.evidence.shapes and one.build is None
-    text = SOUND.replace('edits = [["x", "x + 1"]]', 'build = "wrong"')
-    (one,) = read_mistakes(module(tmp_path / "toy.py", text, wrong=max))
-    assert one.build() is max
+    assert one.evidence is mistake_files.evidence.shapes
 
 
 def test_family_gives_words_and_what_stands_beside_it_wins(tmp_path):
@@ -74,7 +70,13 @@ def test_family_gives_words_and_what_stands_beside_it_wins(tmp_path):
     assert [mistake.id for mistake in others] == [mistake.id for mistake in shared_bank("modes")]
 
 
-VALUE = """[[share]]
+VALUE = """[idea]
+share = "a half"
+
+[rtol]
+share = 0.1
+
+[[share]]
 id = "doubled"
 value = "2 * half"
 name = "it is doubled"
@@ -82,26 +84,28 @@ why = "There is one."
 try = "Count."
 """
 VALUE_FAULTS = {
-    "name": ("2 * half", "2 * hlaf", '"value" cannot be computed (NameError'),
-    "syntax": ("2 * half", "2 *", '"value" cannot be computed (SyntaxError'),
-    "matches": ("why", 'matches = "near"\nwhy', 'matches = "near", and values.py has no such'),
+    "name": ("2 * half", "2 * hlaf", "2 * hlaf cannot be computed (NameError"),
+    "syntax": ("2 * half", "2 *", "2 * cannot be computed (SyntaxError"),
+    "matches": ("why", 'matches = "value >"\nwhy', "value > cannot be computed (SyntaxError"),
     "exercise": ("[[share]]", "[[shaer]]", 'unknown key "shaer"; write "share"'),
 }
 
 
 def test_wrong_value_is_an_expression_of_the_chapter(tmp_path):
-    """It is computed from what is right, and may be recognised by a function."""
-    text = VALUE + 'matches = "near"\n'
-    values = module(tmp_path / "values.py", text, CHECKERS={"share": None}, near=callable)
-    (one,) = read_values(values, SimpleNamespace(half=0.5))["share"]
-    assert one.value == 1.0 and one.recognises is callable
+    """It is computed from what is right, and another expression may recognise more."""
+    text = VALUE + 'matches = "value > 2 * half"\n'
+    values = module(tmp_path / "values.py", text)
+    share = read_values(values, SimpleNamespace(half=0.5))["share"]
+    (one,) = share["bank"]
+    assert (share["proves"], share["rtol"]) == ("a half", 0.1)
+    assert one.value == 1.0 and one.recognises(1.1) and not one.recognises(0.9)
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), VALUE_FAULTS.values(), ids=VALUE_FAULTS)
 def test_fault_of_a_value_names_it(old, new, expected, tmp_path):
     """As for mistakes in code."""
     text = VALUE.replace(old, new, 1)
-    values = module(tmp_path / "values.py", text, CHECKERS={"share": None})
+    values = module(tmp_path / "values.py", text)
     with pytest.raises(WordsError) as caught:
         read_values(values, SimpleNamespace(half=0.5))
     assert "values.toml" in str(caught.value) and expected in str(caught.value)

@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.checks.observing.arguments import ModuleRecipe, recipe
 from vitedu.checks.observing.case import Case, build_args
 from vitedu.checks.observing.drivers import call_answer, driver, find_modified_args
 from vitedu.checks.observing.observation import Observation, store_output, type_name
@@ -17,22 +16,6 @@ STORAGE, ADDRESS = torch.Tensor.untyped_storage, torch.UntypedStorage._cdata.__g
 def memory(layer: nn.Module) -> list[torch.UntypedStorage]:
     """Hold the memory of a layer's own parameters, whatever it shows."""
     return [STORAGE(value) for value in vars(layer)["_parameters"].values() if value is not None]
-
-
-@recipe
-class Conv(ModuleRecipe):
-    """A patch-embedding convolution with the given weight (D, C, P, P) and bias (D,)."""
-
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
-        self.weight, self.bias = weight, bias
-
-    def build(self) -> nn.Conv2d:
-        """Build the layer."""
-        D, C, P, _ = self.weight.shape
-        conv = nn.Conv2d(C, D, P, stride=P, bias=self.bias is not None, dtype=self.weight.dtype)
-        state = {"weight": self.weight, "bias": self.bias}
-        conv.load_state_dict({name: x for name, x in state.items() if x is not None})
-        return conv
 
 
 def store_linear(

@@ -38,7 +38,7 @@ Sixteen words are enough for most exercises.
   arguments, the part. ``usual`` adds ``USUAL`` to them. ``draw`` draws one number, ``distinct``
   several different ones, ``normal`` a tensor, and ``plural`` writes a count with its noun.
 * **Arguments that are no data** are recipes, built anew for every call: ``Layer`` makes a linear
-  layer or a norm. The others stand in ``vitedu.checks.observing.arguments``.
+  layer, a norm or a convolution. The others stand in ``vitedu.checks.observing.arguments``.
 
 * **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look
   into ``families.toml`` first: it has the words of mistakes that several exercises share, and whole

@@ -1,11 +1,10 @@
 """Known mistakes as TOML: words and edits that a teacher can read, mend and translate.
 
 Role: ``read_mistakes`` and ``read_values`` read the file beside a checker. What a mistake needs
-from Python is a name of the checker's module: ``evidence``, a function that describes the answer,
-and ``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
-mistakes that several exercises share, and banks that several exercises take whole. ``errors.toml``
-explains errors that everybody meets (``common_errors``). Not here: whether an edit fits the
-reference (``mistakes``), and an example (``kit``).
+from Python is a name of the checker's module: ``evidence``, a function that describes the answer.
+``families.toml`` has the words of mistakes that several exercises share, and banks that several
+exercises take whole. ``errors.toml`` explains errors that everybody meets (``common_errors``). Not
+here: whether an edit fits the reference (``mistakes``), and an example (``kit``).
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
 "modes"`` alone stands for all mistakes of a shared bank. ``[idea]`` and ``[polish]`` say what it
@@ -27,7 +26,7 @@ from vitedu.ground.words import WordsError, check_table, place, read
 FAMILIES = Path(__file__).with_name("families.toml")
 ERRORS = Path(__file__).with_name("errors.toml")
 WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
-EXTRA: dict[str, type] = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
+EXTRA: dict[str, type] = {"part": str, "evidence": str, "edits": list, "also": list}
 ERROR_WORDS = {"id": str, "message": str, "why": str, "try": str}
 ERROR_EXTRA: dict[str, type] = {"kind": str, "line": str, "printed": bool, "headline": str}
 ADVICE: dict[str, type] = {"why": str, "try": str}
@@ -163,19 +162,13 @@ def _make_mistake(where: str, entry: Any, module: ModuleType) -> Mistake:
     words["next_step"] = words.pop("try")
     words["edits"] = _read_edits(where, words.get("edits", []))
     words["also"] = tuple(_read_edits(where, edits) for edits in words.get("also", []))
-    words["evidence"] = _find_function(where, "evidence", words, module)
-    build = _find_function(where, "build", words, module)
-    return Mistake(**words | {"build": build and (lambda: build)})
-
-
-def _find_function(where: str, key: str, words: dict, module: ModuleType) -> Any:
-    """Return the function that is named under a key, if any; what describes may be shared."""
-    name = words.get(key)
-    for home in (module, evidence) if key == "evidence" else (module,):
-        if name is None or callable(getattr(home, name, None)):
-            return name and getattr(home, name)
-    file = Path(str(module.__file__)).name
-    raise WordsError(f'{where}: {key} = "{name}", and {file} has no such function; write it there.')
+    if name := words.get("evidence"):
+        words["evidence"] = getattr(module, name, None) or getattr(evidence, name, None)
+        if not words["evidence"]:
+            file = Path(str(module.__file__)).name
+            remedy = f"{file} has no such function; write it there"
+            raise WordsError(f'{where}: evidence = "{name}", and {remedy}.')
+    return Mistake(**words)
 
 
 def _read_edits(where: str, pairs: list) -> Edits:
