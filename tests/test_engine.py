@@ -20,7 +20,6 @@ from vitedu.checks.judging.compare import is_close
 from vitedu.checks.observing import limits
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.observe import observe
-from vitedu.checks.training import drawing
 from vitedu.checks.writing.checker import find_checker
 from vitedu.course.hints import hints_html
 
@@ -539,16 +538,6 @@ def test_pictures_are_svg_with_words(exercise):
 def test_right_answers_have_no_picture(exercise):
     """There is nothing to draw where nothing is wrong."""
     assert drawn(exercise, find_checker(exercise).reference) is None
-
-
-def test_curves_leave_out_what_can_not_be_drawn():
-    """Curves of other lengths, endless values or no difference give no picture."""
-    assert drawing.draw_curves([1.0, 2.0], [1.0, 2.0], "title") is None
-    assert drawing.draw_curves([1.0], [2.0], "title") is None
-    assert drawing.draw_curves([1.0, 2.0], [1.0], "title") is None
-    assert drawing.draw_curves([1.0, float("inf")], [1.0, 2.0], "title") is None
-    assert drawing.draw_curves([1.0, float("nan")], [1.0, 2.0], "title") is None
-    assert "at step 1" in drawing.draw_curves([1.0, 3.0], [1.0, 2.0], "title").text
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -55,11 +55,11 @@ def test_fault_names_file_mistake_and_remedy(old, new, expected, tmp_path):
 
 def test_mistake_has_its_words_and_what_it_needs_from_python(tmp_path):
     """Edits in their order, the part it fails, functions by their names, other versions."""
-    text = SOUND + 'part = "errors"\nevidence = "shapes"\nalso = [[["x", "x + 2"]]]\n'
+    text = SOUND + 'part = "errors"\nevidence = "row_sums"\nalso = [[["x", "x + 2"]]]\n'
     (one,) = read_mistakes(module(tmp_path / "toy.py", text))
     assert (one.id, one.part, one.next_step) == ("shifted", "errors", "Look at the slice.")
     assert one.edits == {"x": "x + 1"} and one.also == ({"x": "x + 2"},)
-    assert one.evidence is mistake_files.evidence.shapes
+    assert one.evidence is mistake_files.evidence.row_sums
 
 
 def test_family_gives_words_and_what_stands_beside_it_wins(tmp_path):

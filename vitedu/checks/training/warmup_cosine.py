@@ -2,26 +2,14 @@
 
 from typing import Any
 
-from vitedu import training
-from vitedu.checks.observing import observation
-from vitedu.checks.training import drawing
 from vitedu.checks.training.warmup_cosine_driver import schedule
-from vitedu.checks.writing.kit import Case, Checker, also, shaped
+from vitedu.checks.writing.kit import also, shaped
 
 STEPS: dict = {"step": lambda x: tuple(range(len(x)))}  # every step, one after the other
 PLAIN = "step: n; total_steps = n; warmup_steps = w; peak_lr = p / 1000"
 FINAL = PLAIN + "; final_lr = p * f / 100000"
 SOME = FINAL.replace("step: n", "step = (0, 7, n//20 - 1, n//20, n//3, n//2, n - 2, n - 1)")
 WHOLE = "step: n; total_steps = n; warmup_steps = w; peak_lr = 1; final_lr = 0"
-
-
-def _draw_schedule(case: Case, got: observation.Observation):
-    """Draw both curves."""
-    if "output" not in got.arrays or len(case.args["step"]) != case.args["total_steps"]:
-        return None
-    arguments = {name: value for name, value in case.args.items() if name != "step"}
-    expected = [training.warmup_cosine(step, **arguments) for step in case.args["step"]]
-    return drawing.draw_curves(got.arrays["output"].tolist(), expected, "learning rate")
 
 
 def final(part: str, note: str = "", **changes: Any):
@@ -50,5 +38,3 @@ cases = shaped(
     rtol=1e-5,
     atol=1e-8,
 )
-
-CHECKER = Checker(picture=_draw_schedule)

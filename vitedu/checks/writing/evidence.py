@@ -1,4 +1,4 @@
-"""What an answer's own weights and shapes say, in words: ``evidence`` of mistakes in TOML."""
+"""What an answer's own weights say, in words: ``evidence`` of mistakes in TOML."""
 
 import torch
 
@@ -19,8 +19,3 @@ def row_sums(case: Case, seen: Observation) -> str:
     if weights is None or weights.ndim < 2 or not weights.isfinite().all():
         return ""
     return f"row sums {sums_of(weights, -1)}; column sums {sums_of(weights, -2)}"
-
-
-def shapes(case: Case, seen: Observation) -> str:
-    """Say which shapes came back."""
-    return ", ".join(f"{name} {tuple(value.shape)}" for name, value in seen.arrays.items())
