@@ -1,5 +1,6 @@
 """Known mistakes as TOML: what the loader takes and refuses, and that no check stops for it."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from vitedu.checks import api
 from vitedu.checks.writing import checker, mistake_files
 from vitedu.checks.writing.checker import find_checker
-from vitedu.checks.writing.mistake_files import family, read_mistakes, read_values, shared_bank
+from vitedu.checks.writing.mistake_files import family, read_values, read_words, shared_bank
 from vitedu.commands import inspection
 from vitedu.commands.inspection import checker_problems
 from vitedu.exercises import find
@@ -48,7 +49,7 @@ FAULTS = {
 def test_fault_names_file_mistake_and_remedy(old, new, expected, tmp_path):
     """One line, whatever it is."""
     with pytest.raises(WordsError) as caught:
-        read_mistakes(module(tmp_path / "toy.py", SOUND.replace(old, new, 1)))
+        read_words(module(tmp_path / "toy.py", SOUND.replace(old, new, 1)))
     assert "toy.toml" in str(caught.value) and expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -56,7 +57,7 @@ def test_fault_names_file_mistake_and_remedy(old, new, expected, tmp_path):
 def test_mistake_has_its_words_and_what_it_needs_from_python(tmp_path):
     """Edits in their order, the part it fails, functions by their names, other versions."""
     text = SOUND + 'part = "errors"\nevidence = "row_sums"\nalso = [[["x", "x + 2"]]]\n'
-    (one,) = read_mistakes(module(tmp_path / "toy.py", text))
+    (one,) = read_words(module(tmp_path / "toy.py", text))["bank"]
     assert (one.id, one.part, one.next_step) == ("shifted", "errors", "Look at the slice.")
     assert one.edits == {"x": "x + 1"} and one.also == ({"x": "x + 2"},)
     assert one.evidence is mistake_files.evidence.row_sums
@@ -65,7 +66,7 @@ def test_mistake_has_its_words_and_what_it_needs_from_python(tmp_path):
 def test_family_gives_words_and_what_stands_beside_it_wins(tmp_path):
     """And a bank stands for all of its mistakes, in its place."""
     text = '[[mistake]]\nfamily = "percent"\nwhy = "So."\n\n[[mistake]]\nbank = "modes"\n'
-    first, *others = read_mistakes(module(tmp_path / "toy.py", text))
+    first, *others = read_words(module(tmp_path / "toy.py", text))["bank"]
     assert (first.name, first.why) == (family("percent").name, "So.")
     assert [mistake.id for mistake in others] == [mistake.id for mistake in shared_bank("modes")]
 
@@ -138,9 +139,14 @@ PLACE = "vitedu/checks/attention/softmax"
 
 def test_lint_tells_of_a_checker_that_cannot_be_loaded(monkeypatch):
     """Whatever the reason is, with the file."""
-    monkeypatch.setattr(inspection.importlib, "import_module", lambda name: 1 / 0)
+    monkeypatch.setattr(inspection.checkers, "find_checker", lambda name: 1 / 0)
     (problem,) = checker_problems([find("softmax")])
     assert problem == f"{PLACE}.py: ZeroDivisionError: division by zero; correct it."
+
+
+def with_bank(*mistakes):
+    """Find checkers that have these mistakes alone."""
+    return lambda exercise: replace(find_checker(exercise), bank=mistakes)
 
 
 MISTAKES = {
@@ -156,13 +162,13 @@ MISTAKES = {
 def test_lint_tells_of_a_mistake_that_does_not_fit(edits, part, expected, monkeypatch):
     """The reference, or a case, may have changed since it was written."""
     mistake = checker.Mistake("one", "", "", "", "", edits, part)
-    monkeypatch.setattr(inspection.checkers, "read_bank", lambda *names: [mistake])
+    monkeypatch.setattr(inspection.checkers, "find_checker", with_bank(mistake))
     problems = checker_problems([find("softmax")])
     assert problems == [] if expected is None else expected in problems[0]
 
 
 def test_lint_tells_of_an_empty_bank(monkeypatch):
     """An exercise whose mistakes nobody has written yet."""
-    monkeypatch.setattr(inspection.checkers, "read_bank", lambda *names: [])
+    monkeypatch.setattr(inspection.checkers, "find_checker", with_bank())
     (problem,) = checker_problems([find("softmax")])
     assert problem == f"{PLACE}.toml: has no mistake of softmax; write the typical ones."

@@ -18,7 +18,7 @@ import torch
 
 from vitedu import exercises
 from vitedu.checks.writing.checker import find_checker
-from vitedu.checks.writing.mistake_files import read_mistakes
+from vitedu.checks.writing.mistake_files import read_words
 from vitedu.checks.writing.mistakes import Edits, Mistake, apply_edits, bare_source, run_source
 from vitedu.data import Data, load_data
 from vitedu.extras.options import with_options
@@ -196,4 +196,4 @@ def assemble(
 
 
 # mistakes that no bank has; their ids are "exercise.id"
-OWN = read_mistakes(sys.modules[__name__])
+OWN = read_words(sys.modules[__name__])["bank"]

@@ -11,7 +11,6 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -23,7 +22,7 @@ from vitedu.checks.observing.second_call import second_call_cases
 from vitedu.checks.writing.drawing import Drawing
 from vitedu.checks.writing.families import general_mistakes
 from vitedu.checks.writing.inputs import CheckGenerator
-from vitedu.checks.writing.mistake_files import read_mistakes, read_parts, read_values
+from vitedu.checks.writing.mistake_files import read_values, read_words
 from vitedu.checks.writing.mistakes import Mistake, ValueMistake, apply_mistakes
 
 MOST_POLISH = 0.25
@@ -133,8 +132,7 @@ def find_checker(exercise_id: str):
     if exercise.kind == "value":
         return ValueChecker(**known, **read_values(module, chapter)[exercise_id])
     checker = getattr(module, "CHECKER", Checker())
-    words = {"bank": read_mistakes(module), **read_parts(module)}
-    return replace(checker, cases=module.cases, **known, **words)
+    return replace(checker, cases=module.cases, **known, **read_words(module))
 
 
 @cache
@@ -142,14 +140,3 @@ def find_lenient_checker(exercise_id: str, polish: float):
     """Load the checker of an exercise with another share of the points for polish, 0 to 0.25."""
     checker = find_checker(exercise_id)
     return replace(checker, most_polish=polish) if isinstance(checker, Checker) else checker
-
-
-def read_bank(exercise: exercises.Exercise, module: ModuleType) -> tuple:
-    """Read the known mistakes of an exercise from the file beside its checker's module.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
-    if exercise.kind == "value":
-        return read_values(module, importlib.import_module(exercise.module))[exercise.id]["bank"]
-    return read_mistakes(module)

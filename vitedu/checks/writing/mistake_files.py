@@ -1,6 +1,6 @@
 """Known mistakes as TOML: words and edits that a teacher can read, mend and translate.
 
-Role: ``read_mistakes`` and ``read_values`` read the file beside a checker. What a mistake needs
+Role: ``read_words`` and ``read_values`` read the file beside a checker. What a mistake needs
 from Python is a name of the checker's module: ``evidence``, a function that describes the answer.
 ``families.toml`` has the words of mistakes that several exercises share, and banks that several
 exercises take whole. ``errors.toml`` explains errors that everybody meets (``common_errors``). Not
@@ -39,37 +39,25 @@ def words_path(module: ModuleType) -> Path:
     return Path(str(module.__file__)).with_suffix(".toml")
 
 
-def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
-    """Read the bank of an exercise from the file beside its checker.
+def read_words(module: ModuleType) -> dict[str, Any]:
+    """Read the file beside a checker: the fields ``bank``, ``idea``, ``polish`` and ``advice``.
 
     Raises:
         WordsError: the file is missing or wrong.
     """
     path = words_path(module)
     where, table = place(path), read(path)
-    read_parts(module)  # a fault in them is one of the file
     mistakes = _read_entries(where, _entries(where, table, "mistake"), module)
     _check_unique(where, mistakes)
-    return tuple(mistakes)
-
-
-def read_parts(module: ModuleType) -> dict[str, dict]:
-    """Read what the parts of an exercise mean: ``idea``, ``polish``, ``advice`` of a ``Checker``.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
-    path = words_path(module)
-    where, table = place(path), read(path)
-    parts: dict[str, dict] = {}
+    fields: dict[str, Any] = {"bank": tuple(mistakes)}
     for kind in ("idea", "polish"):
         words = table.get(kind, {})
-        parts[kind] = check_table(f"{where}, {kind}", words, {}, dict.fromkeys(words, str))
-    parts["advice"] = {
+        fields[kind] = check_table(f"{where}, {kind}", words, {}, dict.fromkeys(words, str))
+    fields["advice"] = {
         part: (check_table(f"{where}, advice {part}", row, ADVICE, {})["why"], row["try"])
         for part, row in table.get("advice", {}).items()
     }
-    return parts
+    return fields
 
 
 def _read_entries(where: str, entries: list[dict], module: ModuleType) -> list[Mistake]:
