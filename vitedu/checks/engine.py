@@ -144,7 +144,7 @@ def judge_observations(
         return report.set_passed(findings, got, diagnoses)
     case = next(iter(problems.values())).case
     picture = checker.picture and checker.picture(case, cast[case.name])
-    report.set_failed(findings, diagnoses, problems, got, checker.advice, picture)
+    report.set_failed(findings, diagnoses, problems, got, picture)
     if first.error is not None:
         report.status = "error"
     return report

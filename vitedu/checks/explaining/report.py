@@ -39,9 +39,6 @@ _HEADLINES = {
     Stage.GRADIENTS: "the values are right, the gradients are not",
 }
 
-# stages at which ``Checker.advice`` is shown; the earlier stages have messages of their own
-_ADVICE_STAGES = {Stage.FINITE, Stage.VALUES, Stage.FACTS}
-
 
 def _is_alike(one: Problem, other: Problem) -> bool:
     """Tell whether two problems are so similar that a report shows only the first."""
@@ -174,13 +171,11 @@ class Report:
         diagnoses: Sequence[Diagnosis],
         problems: dict[str, Problem],
         got: Observations | None = None,
-        advice: dict[str, tuple[str, str]] | None = None,
         picture: Drawing | None = None,
     ) -> "Report":
         """Explain the first part that failed, and list each other failed part in one line.
 
-        ``advice`` holds (why, try) for parts whose problem no diagnosis explains; ``picture`` shows
-        the counterexample.
+        ``picture`` shows the counterexample.
         """
         self.status = "failed"
         self._set_findings(findings, diagnoses)
@@ -196,7 +191,7 @@ class Report:
             self.headline = explained[0].name
             self._explain(explained[0], None)
         else:
-            self._tell_problem(first, problem, got, advice)
+            self._tell_problem(problem, got)
         is_called = problem.stage > Stage.SIGNATURE
         self._add_example(picture, describe_case(problem.case) if is_called else "")
         listed = {first.name}.union(*(d.parts for d in serious))
@@ -230,12 +225,9 @@ class Report:
         if right:
             self.lines.append(("right", "; ".join(right[:2]) + more))
 
-    def _tell_problem(self, finding: Finding, problem: Problem, got, advice) -> None:
+    def _tell_problem(self, problem: Problem, got: Observations | None) -> None:
         """Tell what does not hold in a part whose mistake is not known."""
-        is_advised = problem.stage in _ADVICE_STAGES and finding.name in (advice or {})
-        words = dict(zip(("why", "try"), advice[finding.name], strict=True)) if is_advised else {}
-        if got and not words:
-            words = explain(problem, got[problem.case.name], self.implementation)
+        words = explain(problem, got[problem.case.name], self.implementation) if got else {}
         usual = _HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}"
         self.headline = problem.headline or words.pop("headline", "") or usual
         self.lines += [("expected", problem.expected), ("got", problem.got), *words.items()]

@@ -45,8 +45,6 @@ class Checker:
     most_polish: float = MOST_POLISH  # the largest share of the points that polish may have
     # part -> its share of the points; default 3 for "values", 1 for any other
     weights: dict[str, int] = field(default_factory=dict)
-    # part -> (why, try), from its TOML: shown if this part fails first and no mistake is recognised
-    advice: dict[str, tuple[str, str]] = field(default_factory=dict)
     picture: Callable[[Case, Observation], Drawing | None] | None = None  # of a counterexample
     given: tuple[str, ...] = ()  # methods that the notebook provides
 

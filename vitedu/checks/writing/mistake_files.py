@@ -8,8 +8,7 @@ here: whether an edit fits the reference (``mistakes``), and an example (``kit``
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
 "modes"`` alone stands for all mistakes of a shared bank. ``[idea]`` and ``[polish]`` say what it
-shows that a part passed, and ``[advice."values"]`` what is said where that part fails first and no
-mistake is known.
+shows that a part passed.
 """
 
 import re
@@ -29,8 +28,7 @@ WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"),
 EXTRA: dict[str, type] = {"part": str, "evidence": str, "edits": list, "also": list}
 ERROR_WORDS = {"id": str, "message": str, "why": str, "try": str}
 ERROR_EXTRA: dict[str, type] = {"kind": str, "line": str, "printed": bool, "headline": str}
-ADVICE: dict[str, type] = {"why": str, "try": str}
-PARTS = ("accepts", "advice", "idea", "polish")
+PARTS = ("accepts", "idea", "polish")
 VALUE_WORDS = dict.fromkeys(("id", "value", "name", "why", "try"), str)
 
 
@@ -40,7 +38,7 @@ def words_path(module: ModuleType) -> Path:
 
 
 def read_words(module: ModuleType) -> dict[str, Any]:
-    """Read the file beside a checker: the fields ``bank``, ``idea``, ``polish`` and ``advice``.
+    """Read the file beside a checker: the fields ``bank``, ``idea`` and ``polish``.
 
     Raises:
         WordsError: the file is missing or wrong.
@@ -53,10 +51,6 @@ def read_words(module: ModuleType) -> dict[str, Any]:
     for kind in ("idea", "polish"):
         words = table.get(kind, {})
         fields[kind] = check_table(f"{where}, {kind}", words, {}, dict.fromkeys(words, str))
-    fields["advice"] = {
-        part: (check_table(f"{where}, advice {part}", row, ADVICE, {})["why"], row["try"])
-        for part, row in table.get("advice", {}).items()
-    }
     return fields
 
 
