@@ -84,8 +84,7 @@ def usual(case: Callable[..., Case], *sizes: Any, half: bool = False) -> list[Ca
     ]
 
 
-Options = dict[str, Any]  # fields of a ``Case`` or a ``Mistake`` that several of them share
-EXACT: Options = {"rtol": 1e-6, "atol": 1e-6}  # values are moved, not computed
+EXACT: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-6}  # values are moved, not computed
 
 
 def shaped(

@@ -1,10 +1,11 @@
 """Known mistakes as TOML: words and edits that a teacher can read, mend and translate.
 
-Role: ``read_words`` and ``read_values`` read the file beside a checker. What a mistake needs
-from Python is a name of the checker's module: ``evidence``, a function that describes the answer.
-``families.toml`` has the words of mistakes that several exercises share, and banks that several
-exercises take whole. ``errors.toml`` explains errors that everybody meets (``common_errors``). Not
-here: whether an edit fits the reference (``mistakes``), and an example (``kit``).
+Role: ``read_words`` and ``read_values`` read the file beside a checker. A file that is missing or
+wrong is a ``WordsError``, which names file, place and remedy, whoever reads it. ``evidence`` of a
+mistake names a function of the checker's module, which describes the answer. ``families.toml`` has
+the words of mistakes that several exercises share, and banks that several exercises take whole.
+``errors.toml`` explains errors that everybody meets (``common_errors``). Not here: whether an edit
+fits the reference (``mistakes``), and an example (``kit``).
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
 "modes"`` alone stands for all mistakes of a shared bank. ``[idea]`` and ``[polish]`` say what it
@@ -38,11 +39,7 @@ def words_path(module: ModuleType) -> Path:
 
 
 def read_words(module: ModuleType) -> dict[str, Any]:
-    """Read the file beside a checker: the fields ``bank``, ``idea`` and ``polish``.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
+    """Read the file beside a checker: the fields ``bank``, ``idea`` and ``polish``."""
     path = words_path(module)
     where, table = place(path), read(path)
     mistakes = _read_entries(where, _entries(where, table, "mistake"), module)
@@ -69,11 +66,7 @@ def _read_entries(where: str, entries: list[dict], module: ModuleType) -> list[M
 
 
 def family(name: str) -> Mistake:
-    """Return the mistake of a family, without edits of its own.
-
-    Raises:
-        WordsError: there is no such family, or its words are wrong.
-    """
+    """Return the mistake of a family, without edits of its own."""
     return _make_mistake(f"families.toml, {name}", _look_up("family", name), evidence)
 
 
@@ -87,20 +80,12 @@ def _look_up(kind: str, name: str, where: str = "families.toml") -> Any:
 
 
 def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
-    """Return the mistakes of a bank that several exercises share.
-
-    Raises:
-        WordsError: there is no such bank, or its words are wrong.
-    """
+    """Return the mistakes of a bank that several exercises share."""
     return _read_entries("families.toml", _look_up("bank", name, where), evidence)
 
 
 def check_families() -> None:
-    """Read the words of every family and of every shared bank.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
+    """Read the words of every family and of every shared bank."""
     for name in _read_families()["family"]:
         family(name)
     for name in _read_families()["bank"]:
@@ -109,11 +94,7 @@ def check_families() -> None:
 
 @cache
 def read_errors() -> list[dict]:
-    """Read the errors that everybody meets; "message" becomes a compiled expression.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
+    """Read the errors that everybody meets; "message" becomes a compiled expression."""
     where, table = place(ERRORS), read(ERRORS)
     check_table(where, table, {"error": list}, {})
     errors = []
@@ -191,9 +172,6 @@ def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, dict[str, 
     is right. ``value`` of a mistake is an expression of Python: it finds the names of the chapter's
     module, those of the module of its checkers, and ``math``. ``matches`` is one of ``value``, and
     recognises more answers than this one.
-
-    Raises:
-        WordsError: the file is missing or wrong.
     """
     path = words_path(module)
     where, table = place(path), read(path)

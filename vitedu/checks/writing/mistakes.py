@@ -123,9 +123,6 @@ def find_changes(text: str, edits: Edits) -> list[tuple[int, int, str]]:
 def apply_edits(text: str, several: list[Edits]) -> str | None:
     """Apply the edits of several mistakes at once; None if two of them change the same place.
 
-    Raises:
-        ValueError: the text does not contain the piece of an edit exactly once.
-
     Example:
         >>> apply_edits("y = x.sum(dim=0)", [{"dim=0": "dim=1"}, {"sum": "mean"}])
         'y = x.mean(dim=1)'
@@ -154,9 +151,6 @@ def apply_mistakes(exercise_id: str, several: list[Edits]) -> Any | None:
 
     Returns:
         The function or class, or None if the edits cannot be combined.
-
-    Raises:
-        ValueError: the reference does not contain the piece of an edit exactly once.
     """
     return _build(exercise_id, tuple(tuple(edits.items()) for edits in several))
 
