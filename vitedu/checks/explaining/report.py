@@ -17,27 +17,11 @@ from vitedu.checks.judging.judge import ANOTHER_GRADIENT, Problem, Stage
 from vitedu.checks.observing.drivers import describe_case
 from vitedu.checks.observing.observation import Observations
 from vitedu.checks.writing.drawing import Drawing
+from vitedu.checks.writing.mistake_files import read_reports
 from vitedu.course.hints import hints_html
 
 SPACE = "   "  # between the names of parts
 MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○"}
-
-_HEADLINES = {
-    Stage.SIGNATURE: "it takes other arguments than asked for",
-    Stage.OPERATIONS: "the one operation that this exercise forbids",
-    Stage.CALL: "the call ends in an error",
-    Stage.STRUCTURE: "these are not the parameters asked for",
-    Stage.TYPE: "the result has the wrong type",
-    Stage.SHAPE: "the result has the wrong shape",
-    Stage.DTYPE: "the result has the wrong dtype",
-    Stage.PRECISION: "the result has the wrong dtype",
-    Stage.DEVICE: "the result is on the wrong device",
-    Stage.FINITE: "the result is not finite",
-    Stage.VALUES: "other values than asked for",
-    Stage.SECOND_CALL: "a second call goes wrong",
-    Stage.UNCHANGED: "an input is modified",
-    Stage.GRADIENTS: "the values are right, the gradients are not",
-}
 
 
 def _is_alike(one: Problem, other: Problem) -> bool:
@@ -228,7 +212,8 @@ class Report:
     def _tell_problem(self, problem: Problem, got: Observations | None) -> None:
         """Tell what does not hold in a part whose mistake is not known."""
         words = explain(problem, got[problem.case.name], self.implementation) if got else {}
-        usual = _HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}"
+        usual = read_reports()["headline"].get(problem.stage.name.lower())
+        usual = usual or f"this does not hold: {problem.expected}"
         self.headline = problem.headline or words.pop("headline", "") or usual
         self.lines += [("expected", problem.expected), ("got", problem.got), *words.items()]
         if problem.got.startswith(ANOTHER_GRADIENT):

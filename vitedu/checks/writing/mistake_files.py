@@ -4,8 +4,9 @@ Role: ``read_words`` and ``read_values`` read the file beside a checker. A file 
 wrong is a ``WordsError``, which names file, place and remedy, whoever reads it. ``evidence`` of a
 mistake names a function of the checker's module, which describes the answer. ``families.toml`` has
 the words of mistakes that several exercises share, and banks that several exercises take whole.
-``errors.toml`` explains errors that everybody meets (``common_errors``). Not here: whether an edit
-fits the reference (``mistakes``), and an example (``kit``).
+``errors.toml`` explains errors that everybody meets (``common_errors``), and ``reports.toml`` has
+what is said of any exercise. Not here: whether an edit fits the reference (``mistakes``), and an
+example (``kit``).
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
 "modes"`` alone stands for all mistakes of a shared bank. ``[idea]`` and ``[polish]`` say what it
@@ -25,11 +26,12 @@ from vitedu.ground.words import WordsError, check_table, place, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
 ERRORS = Path(__file__).with_name("errors.toml")
+REPORTS = Path(__file__).with_name("reports.toml")
 WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
 EXTRA: dict[str, type] = {"part": str, "evidence": str, "edits": list, "also": list}
 ERROR_WORDS = {"id": str, "message": str, "why": str, "try": str}
 ERROR_EXTRA: dict[str, type] = {"kind": str, "line": str, "printed": bool, "headline": str}
-PARTS = ("accepts", "idea", "polish")
+PARTS = ("accepts", "idea", "polish", "shown")
 VALUE_WORDS = dict.fromkeys(("id", "value", "name", "why", "try"), str)
 
 
@@ -85,7 +87,8 @@ def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
 
 
 def check_families() -> None:
-    """Read the words of every family and of every shared bank."""
+    """Read the words of every family and of every shared bank, and those of all reports."""
+    read_reports()
     for name in _read_families()["family"]:
         family(name)
     for name in _read_families()["bank"]:
@@ -111,6 +114,12 @@ def read_errors() -> list[dict]:
         errors.append(error)
     _check_unique(where, errors)
     return errors
+
+
+@cache
+def read_reports() -> dict[str, dict[str, str]]:
+    """Read what is said of any exercise: of parts that hold, and of stages that fail."""
+    return check_table(place(REPORTS), read(REPORTS), {"part": dict, "headline": dict}, {})
 
 
 @cache
