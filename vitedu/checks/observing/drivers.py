@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_flatten, tree_map
 
 from vitedu.checks.observing.case import Case, Recipe, build, build_args, tensors_in
 from vitedu.checks.observing.observation import (
@@ -194,19 +194,17 @@ def find_modified_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
     for name, value in case.args.items():
         if isinstance(value, Recipe):
             differs = value.is_modified(args[name])
-        elif before := tensors_in(name, value):
-            after = [x for _, x in tensors_in(name, args[name])]
-            differs = len(after) != len(before) or any(
-                _differs(now, old) for now, (_, old) in zip(after, before, strict=True)
-            )
         else:
-            differs = isinstance(value, (list, dict)) and value != args[name]
+            (before, form), (after, now) = tree_flatten(value), tree_flatten(args[name])
+            differs = form != now or any(map(_differs, after, before))
         if differs:
             names.append(name)
     return tuple(names)
 
 
-def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
+def _differs(now: Any, before: Any) -> bool:
+    if not isinstance(before, torch.Tensor):
+        return type(now) is not type(before) or now != before
     if type(now) not in (torch.Tensor, nn.Parameter):
         return True  # a subclass may say of itself that it equals everything
     kinds = [(x.shape, x.dtype, x.device, x.requires_grad) for x in (now, before)]
