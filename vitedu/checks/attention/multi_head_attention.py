@@ -5,7 +5,7 @@ import torch
 from vitedu.attention import MultiHeadAttention as Reference
 from vitedu.checks.attention import drawing
 from vitedu.checks.writing import families
-from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, also, shaped
 
 INIT = "embed_dim = nh*hd; num_heads = nh"
 
@@ -37,7 +37,5 @@ cases = shaped(
     name="MultiHeadAttention({nh*hd}, {nh}) on x ({B}, {T}, {nh*hd})",
 )
 
-CHECKER = Checker(
-    forbidden=families.FUSED_NAMES | LAYERS,
-    picture=drawing.draw_sums,
-)
+forbidden = families.FUSED_NAMES | LAYERS
+picture = drawing.draw_sums

@@ -4,7 +4,7 @@ import torch
 
 from vitedu.checks.attention import drawing
 from vitedu.checks.writing import families
-from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, also, shaped
 
 THREE_AXES = "q: 2 1 B Tq d; k: 2 1 B Tk d; v: 2 1 B Tk dv"
 SQUARE: dict = {"Tq": "d", "Tk": "d", "dv": "d", "d": 72, "B": 9, "nh": 1}
@@ -29,7 +29,5 @@ cases = shaped(
     ranges={"d": (5, 8)},  # no square: its root is told from a rounded one
 )
 
-CHECKER = Checker(
-    forbidden=families.FUSED_NAMES,
-    picture=drawing.draw_sums,
-)
+forbidden = families.FUSED_NAMES
+picture = drawing.draw_sums

@@ -7,7 +7,7 @@ import torch
 from vitedu.checks.attention import drawing
 from vitedu.checks.observing import observation
 from vitedu.checks.writing import evidence, families
-from vitedu.checks.writing.kit import USUAL, Case, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, Case, also, shaped
 
 
 def sums_along_dim(case: Case, seen: observation.Observation) -> str:
@@ -57,8 +57,6 @@ cases = shaped(
     scale=2.0,
 )
 
-CHECKER = Checker(
-    forbidden=SOFTMAX_NAMES | families.FUSED_NAMES,  # attention to the unit matrix is softmax
-    forbidden_words="log_softmax, softmax, softmin",
-    picture=drawing.draw_sums,
-)
+forbidden = SOFTMAX_NAMES | families.FUSED_NAMES  # attention to the unit matrix is softmax
+forbidden_words = "log_softmax, softmax, softmin"
+picture = drawing.draw_sums

@@ -4,7 +4,7 @@ import torch
 
 from vitedu.checks.efficient.linear_attention_driver import growth
 from vitedu.checks.writing import families
-from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, also, shaped
 
 COST: dict = {
     "part": "cost",
@@ -35,7 +35,5 @@ cases = shaped(
     atol=2e-5,
 )
 
-CHECKER = Checker(
-    forbidden=families.FUSED_NAMES,
-    weights={"cost": 3},
-)
+forbidden = families.FUSED_NAMES
+weights = {"cost": 3}

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.kit import ON_ACCELERATOR, TURNED, Checker, also, shaped
+from vitedu.checks.writing.kit import ON_ACCELERATOR, TURNED, also, shaped
 
 
 def _near_2_6(x: torch.Tensor) -> torch.Tensor:
@@ -29,11 +29,9 @@ cases = shaped(
     scale=1.5,
 )
 
-CHECKER = Checker(
-    forbidden=frozenset(
-        "gelu gelu_ aten.gelu aten.gelu_ aten.gelu_backward "
-        # layers with GELU behind them
-        "mkldnn._linear_pointwise mkldnn._convolution_pointwise "
-        "mkldnn._convolution_transpose_pointwise".split()
-    ),
+forbidden = frozenset(
+    "gelu gelu_ aten.gelu aten.gelu_ aten.gelu_backward "
+    # layers with GELU behind them
+    "mkldnn._linear_pointwise mkldnn._convolution_pointwise "
+    "mkldnn._convolution_transpose_pointwise".split()
 )

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, also, shaped
 
 PARAMETERS = "; weight: D; bias: D"
 START = {"weight": torch.ones_like, "bias": torch.zeros_like}
@@ -32,8 +32,4 @@ cases = shaped(
     values={"x": lambda x: x + 2 * x.std(), "weight": lambda weight: 1 + 0.5 * weight},
 )
 
-CHECKER = Checker(
-    forbidden=frozenset(
-        "layer_norm native_layer_norm aten.native_layer_norm aten.layer_norm".split()
-    ),
-)
+forbidden = frozenset("layer_norm native_layer_norm aten.native_layer_norm aten.layer_norm".split())

@@ -1,7 +1,7 @@
 """1.1 patchify: cut an image into patches."""
 
 from vitedu.checks.patches import drawing
-from vitedu.checks.writing.kit import EXACT, USUAL, Checker, also, refused, shaped
+from vitedu.checks.writing.kit import EXACT, USUAL, also, refused, shaped
 
 NO_WIDTH = "W={W} is not divisible by patch_size {P}, but H * W is by its square"
 
@@ -22,4 +22,4 @@ cases = shaped(
     **EXACT,
 )
 
-CHECKER = Checker(picture=drawing.draw_patch_order)
+picture = drawing.draw_patch_order

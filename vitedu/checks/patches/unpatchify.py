@@ -1,7 +1,7 @@
 """1.5 unpatchify: put it back together."""
 
 from vitedu.checks.patches import drawing
-from vitedu.checks.writing.kit import EXACT, USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import EXACT, USUAL, also, shaped
 
 cases = shaped(
     "patches: B gh*gw C*P*P; patch_size = P; image_size = (gh*P, gw*P)",
@@ -20,4 +20,4 @@ cases = shaped(
     **EXACT,
 )
 
-CHECKER = Checker(picture=drawing.draw_patch_places)
+picture = drawing.draw_patch_places

@@ -1,6 +1,6 @@
 """6.1 receptive_field: what a cell may depend on."""
 
-from vitedu.checks.writing.kit import Checker, also, shaped
+from vitedu.checks.writing.kit import also, shaped
 
 cases = shaped(
     # for these two no rule of thumb is right by chance
@@ -15,4 +15,4 @@ cases = shaped(
     number=True,
 )
 
-CHECKER = Checker(weights={"values": 5})
+weights = {"values": 5}

@@ -1,15 +1,15 @@
 """What an author writes about an exercise, and how it is found.
 
 Role: ``Checker`` holds everything about one exercise except its reference: cases, mistakes with
-their words, forbidden functions. ``find_checker`` finds it by the exercise's id. In
-``vitedu/checks/<chapter>/<exercise>.py`` ``cases`` makes the cases, and ``CHECKER`` says what else
-only Python can say, if there is anything; the mistakes stand beside it, in ``<exercise>.toml``. The
-value exercises of a chapter share one file, ``values.toml``.
+their words, forbidden functions. ``find_checker`` finds it by the exercise's id:
+``vitedu/checks/<chapter>/<exercise>.py`` defines those of its fields that only Python can say, by
+their names, and ``<exercise>.toml`` beside it has the words. The value exercises of a chapter share
+one file, ``values.toml``.
 """
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -129,8 +129,8 @@ def find_checker(exercise_id: str):
     known = {"exercise": exercise_id, "reference": getattr(chapter, exercise_id)}
     if exercise.kind == "value":
         return ValueChecker(**known, **read_values(module, chapter)[exercise_id])
-    checker = getattr(module, "CHECKER", Checker())
-    return replace(checker, cases=module.cases, **known, **read_words(module))
+    own = {f.name: vars(module)[f.name] for f in fields(Checker) if f.name in vars(module)}
+    return Checker(**known, **own, **read_words(module))
 
 
 @cache

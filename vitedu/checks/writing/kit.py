@@ -24,11 +24,11 @@ reads (``mistake_files`` explains it)::
     try = "Look at dim."
     edits = [["dim=-1", "dim=0"]]
 
-Sixteen words are enough for most exercises.
+Fifteen words are enough for most exercises.
 
-* **What decides.** In Python, ``cases`` is all that most files need. ``CHECKER = Checker(...)``
-  says the rest: ``weights`` of parts, ``forbidden`` functions, ``picture`` of a counterexample. In
-  TOML, ``idea`` has the parts whose failing fails the answer, ``polish`` those that are a remark.
+* **What decides.** In Python, ``cases`` is all that most files define. Some have ``weights`` of
+  parts, ``forbidden`` functions, a ``picture`` of the counterexample (``checker.Checker`` lists
+  all). In TOML, ``idea`` has the parts whose failing fails the answer, ``polish`` the remarks.
 * **Cases by shapes.** ``shaped`` reads the arguments ("x: B D; n = B"), draws a size for each
   letter and makes the first case. ``also`` is one more, with other sizes or options. ``refused``
   must end in a ValueError. ``FLOAT64`` is the same in float64, ``ON_ACCELERATOR`` the same on
@@ -64,5 +64,4 @@ from vitedu.checks.writing.cases import (
     shaped,
     usual,
 )
-from vitedu.checks.writing.checker import Checker
 from vitedu.checks.writing.inputs import distinct, draw, normal, plural
