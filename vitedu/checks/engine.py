@@ -142,8 +142,9 @@ def judge_observations(
         problems = _add_contrast(cases, problems, cast, want)
     if not main:
         return report.set_passed(findings, got, diagnoses)
-    case = next(iter(problems.values())).case
-    picture = checker.picture and checker.picture(case, cast[case.name])
+    problem, picture = next(iter(problems.values())), None
+    if checker.picture and problem.stage is Stage.VALUES:
+        picture = checker.picture(problem.case, cast[problem.case.name])
     report.set_failed(findings, diagnoses, problems, got, picture)
     if first.error is not None:
         report.status = "error"

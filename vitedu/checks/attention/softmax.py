@@ -5,17 +5,8 @@ from functools import partial
 import torch
 
 from vitedu.checks.attention import drawing
-from vitedu.checks.observing import observation
-from vitedu.checks.writing import evidence, families
-from vitedu.checks.writing.kit import USUAL, Case, also, shaped
-
-
-def sums_along_dim(case: Case, seen: observation.Observation) -> str:
-    output, dim = seen.arrays.get("output"), case.args.get("dim", -1)
-    if output is None or output.shape != case.args["x"].shape or not output.isfinite().all():
-        return ""
-    return f"sums along dim={dim}: {evidence.sums_of(output, dim)}"
-
+from vitedu.checks.writing import families
+from vitedu.checks.writing.kit import USUAL, also, shaped
 
 SOFTMAX_NAMES = frozenset(
     "softmax log_softmax softmin _softmax _log_softmax _safe_softmax "

@@ -76,11 +76,8 @@ class Case:
 
 def size_of(case: Case) -> int:
     """Count the numbers in a case's tensors, as an estimate of its work."""
-    return sum(
-        value.numel()
-        for value in [*case.state.values(), *case.args.values()]
-        if isinstance(value, torch.Tensor)
-    )
+    leaves = tree_leaves((case.state, case.args))
+    return sum(x.numel() for x in leaves if isinstance(x, torch.Tensor))
 
 
 def build(value: Any) -> Any:

@@ -45,7 +45,8 @@ class Checker:
     most_polish: float = MOST_POLISH  # the largest share of the points that polish may have
     # part -> its share of the points; default 3 for "values", 1 for any other
     weights: dict[str, int] = field(default_factory=dict)
-    picture: Callable[[Case, Observation], Drawing | None] | None = None  # of a counterexample
+    # of a counterexample whose shapes are right and whose values are not
+    picture: Callable[[Case, Observation], Drawing | None] | None = None
     given: tuple[str, ...] = ()  # methods that the notebook provides
 
     # --- grading ---------------------------------------------------------------------------------

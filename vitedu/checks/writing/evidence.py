@@ -6,7 +6,7 @@ from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.observation import Observation
 
 
-def sums_of(weights: torch.Tensor, dim: int) -> str:
+def _sums_of(weights: torch.Tensor, dim: int) -> str:
     """Say what weights sum to along an axis: "0.61 to 1.48" or "all 1.000"."""
     sums = weights.double().sum(dim)
     low, high = float(sums.min()), float(sums.max())
@@ -18,4 +18,4 @@ def row_sums(case: Case, seen: Observation) -> str:
     weights = seen.arrays.get("weights")
     if weights is None or weights.ndim < 2 or not weights.isfinite().all():
         return ""
-    return f"row sums {sums_of(weights, -1)}; column sums {sums_of(weights, -2)}"
+    return f"row sums {_sums_of(weights, -1)}; column sums {_sums_of(weights, -2)}"
