@@ -36,7 +36,6 @@ FAULTS = {
     "no text": ('"Look at the slice."', "3", '"try" must be a text (got 3)'),
     "no pair": ('["x", "x + 1"]', '["x"]', 'an edit is a pair ["old text", "new text"]'),
     "same text": ('["x", "x + 1"]', '["x", "y"], ["x", "z"]', "two edits change the same text"),
-    "evidence": ("edits", 'evidence = "shap"\nedits', "no such function; write it there."),
     "family": ('id = "shifted"', 'family = "shfted"', 'there is no family "shfted"'),
     "bank": (SOUND, '[[mistake]]\nbank = "modus"\n', 'there is no bank "modus"'),
     "two of one id": (SOUND, SOUND + SOUND, 'two mistakes have the id "shifted"; rename one.'),
@@ -54,13 +53,12 @@ def test_fault_names_file_mistake_and_remedy(old, new, expected, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_mistake_has_its_words_and_what_it_needs_from_python(tmp_path):
-    """Edits in their order, the part it fails, functions by their names, other versions."""
-    text = SOUND + 'part = "errors"\nevidence = "row_sums"\nalso = [[["x", "x + 2"]]]\n'
+def test_mistake_has_its_words_and_its_edits(tmp_path):
+    """Edits in their order, the part it fails, other versions."""
+    text = SOUND + 'part = "errors"\nalso = [[["x", "x + 2"]]]\n'
     (one,) = read_words(module(tmp_path / "toy.py", text))["bank"]
     assert (one.id, one.part, one.next_step) == ("shifted", "errors", "Look at the slice.")
     assert one.edits == {"x": "x + 1"} and one.also == ({"x": "x + 2"},)
-    assert one.evidence is mistake_files.evidence.row_sums
 
 
 def test_family_gives_words_and_what_stands_beside_it_wins(tmp_path):

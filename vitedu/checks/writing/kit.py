@@ -42,9 +42,7 @@ Fifteen words are enough for most exercises.
 
 * **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look
   into ``families.toml`` first: it has the words of mistakes that several exercises share, and whole
-  banks. ``part`` is the part that the mistake fails. ``evidence`` names a function that describes
-  the answer where its numbers say more than "37/480 values differ": one of ``evidence.py``, or of
-  the checker file.
+  banks. ``part`` is the part that the mistake fails.
 * **Right answers**, and the mutants of the reference that are right, stand in
   ``tests/proof/<chapter>/<exercise>.py``. ``make proof EXERCISE=row_means`` judges them all.
 

@@ -1,9 +1,8 @@
 """Known mistakes as TOML: words and edits that a teacher can read, mend and translate.
 
 Role: ``read_words`` and ``read_values`` read the file beside a checker. A file that is missing or
-wrong is a ``WordsError``, which names file, place and remedy, whoever reads it. ``evidence`` of a
-mistake names a function of the checker's module, which describes the answer. ``families.toml`` has
-the words of mistakes that several exercises share, and banks that several exercises take whole.
+wrong is a ``WordsError``, which names file, place and remedy, whoever reads it. ``families.toml``
+has the words of mistakes that several exercises share, and banks that several exercises take whole.
 ``errors.toml`` explains errors that everybody meets (``common_errors``), and ``reports.toml`` has
 what is said of any exercise. Not here: whether an edit fits the reference (``mistakes``), and an
 example (``kit``).
@@ -20,7 +19,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from vitedu.checks.writing import evidence
 from vitedu.checks.writing.mistakes import COMMON_NAMES, Edits, Mistake, ValueMistake
 from vitedu.ground.words import WordsError, check_table, place, read
 
@@ -28,7 +26,7 @@ FAMILIES = Path(__file__).with_name("families.toml")
 ERRORS = Path(__file__).with_name("errors.toml")
 REPORTS = Path(__file__).with_name("reports.toml")
 WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
-EXTRA: dict[str, type] = {"part": str, "evidence": str, "edits": list, "also": list}
+EXTRA: dict[str, type] = {"part": str, "edits": list, "also": list}
 ERROR_WORDS = {"id": str, "message": str, "why": str, "try": str}
 ERROR_EXTRA: dict[str, type] = {"kind": str, "line": str, "printed": bool, "headline": str}
 PARTS = ("accepts", "idea", "polish", "shown")
@@ -44,7 +42,7 @@ def read_words(module: ModuleType) -> dict[str, Any]:
     """Read the file beside a checker: the fields ``bank``, ``idea`` and ``polish``."""
     path = words_path(module)
     where, table = place(path), read(path)
-    mistakes = _read_entries(where, _entries(where, table, "mistake"), module)
+    mistakes = _read_entries(where, _entries(where, table, "mistake"))
     _check_unique(where, mistakes)
     fields: dict[str, Any] = {"bank": tuple(mistakes)}
     for kind in ("idea", "polish"):
@@ -53,7 +51,7 @@ def read_words(module: ModuleType) -> dict[str, Any]:
     return fields
 
 
-def _read_entries(where: str, entries: list[dict], module: ModuleType) -> list[Mistake]:
+def _read_entries(where: str, entries: list[dict]) -> list[Mistake]:
     mistakes: list[Mistake] = []
     for entry in entries:
         at = f"{where}, {_title(entry)}"
@@ -63,13 +61,13 @@ def _read_entries(where: str, entries: list[dict], module: ModuleType) -> list[M
         if "family" in entry:
             own = {key: value for key, value in entry.items() if key != "family"}
             entry = _look_up("family", entry["family"], at) | own
-        mistakes.append(_make_mistake(at, entry, module))
+        mistakes.append(_make_mistake(at, entry))
     return mistakes
 
 
 def family(name: str) -> Mistake:
     """Return the mistake of a family, without edits of its own."""
-    return _make_mistake(f"families.toml, {name}", _look_up("family", name), evidence)
+    return _make_mistake(f"families.toml, {name}", _look_up("family", name))
 
 
 def _look_up(kind: str, name: str, where: str = "families.toml") -> Any:
@@ -83,7 +81,7 @@ def _look_up(kind: str, name: str, where: str = "families.toml") -> Any:
 
 def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
     """Return the mistakes of a bank that several exercises share."""
-    return _read_entries("families.toml", _look_up("bank", name, where), evidence)
+    return _read_entries("families.toml", _look_up("bank", name, where))
 
 
 def check_families() -> None:
@@ -128,18 +126,12 @@ def _read_families() -> dict:
     return check_table("families.toml", table, {"family": dict, "bank": dict}, {})
 
 
-def _make_mistake(where: str, entry: Any, module: ModuleType) -> Mistake:
-    """Check the words of a mistake, and look up the names of the module."""
+def _make_mistake(where: str, entry: Any) -> Mistake:
+    """Check the words of a mistake."""
     words = check_table(where, entry, WORDS, EXTRA)
     words["next_step"] = words.pop("try")
     words["edits"] = _read_edits(where, words.get("edits", []))
     words["also"] = tuple(_read_edits(where, edits) for edits in words.get("also", []))
-    if name := words.get("evidence"):
-        words["evidence"] = getattr(module, name, None) or getattr(evidence, name, None)
-        if not words["evidence"]:
-            file = Path(str(module.__file__)).name
-            remedy = f"{file} has no such function; write it there"
-            raise WordsError(f'{where}: evidence = "{name}", and {remedy}.')
     return Mistake(**words)
 
 

@@ -22,8 +22,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu import exercises
-from vitedu.checks.observing.case import Case
-from vitedu.checks.observing.observation import Observation
 from vitedu.course.parsing import without_docstrings
 from vitedu.course.references import reference_source
 
@@ -47,8 +45,6 @@ class Mistake:
     # a piece of the reference's text -> its replacement
     edits: Edits = field(default_factory=dict)
     part: str = "values"  # the part that it fails: "values", "gradients" or a case's part
-    # describes what the answer shows, with numbers from the observation
-    evidence: Callable[[Case, Observation], str] | None = None
     build: Callable[[], Any] | None = None  # makes the wrong answer if no edit can
     # other versions of the same mistake, such as another constant or random values
     also: tuple[Edits, ...] = ()
