@@ -203,8 +203,5 @@ def _compute(where: str, expression: str, names: Mapping[str, Any]) -> Any:
     try:
         return eval(expression, dict(names))
     except Exception as error:
-        message = f"{type(error).__name__}: {error}"
-        remedy = "correct it"
-        raise WordsError(
-            f"{where}: {expression} cannot be computed ({message}); {remedy}."
-        ) from None
+        message = f"{expression} cannot be computed ({type(error).__name__}: {error})"
+        raise WordsError(f"{where}: {message}; correct it.") from None
