@@ -4,8 +4,6 @@ import pytest
 import torch
 
 from vitedu.checks.writing.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, refused, shaped
-from vitedu.checks.writing.checker import find_checker
-from vitedu.exercises import EXERCISES
 
 CASES = shaped(
     "x: B T nh*hd; labels: B < K; num_heads = nh",
@@ -98,12 +96,3 @@ def test_slips_are_told(make, words):
     """A letter that is nowhere, a text that cannot be read, ranges without a choice."""
     with pytest.raises(ValueError, match=words):
         drawn(make(), 0)
-
-
-def test_no_option_of_a_driver_is_named_as_a_field():
-    """What every driver reads is a field; in ``extra`` nobody would look for it."""
-    fields = {"turned", "views", "through", "learns", "keeps_parameters", "repeats"}
-    for exercise in EXERCISES:
-        if exercise.kind != "value":
-            for case in find_checker(exercise.id).draw(0):
-                assert not fields & case.extra.keys(), (exercise.id, case)

@@ -152,7 +152,7 @@ def test_a_report_as_data_holds_what_its_text_says():
     """``vitedu check --json`` prints it."""
     row = judge(mistaken("softmax", "not_normalised"), "softmax", seed=3).to_dict()
     assert row["headline"] == "the weights are not divided by their sum"
-    assert row["expected"] == "sums of 1 along dim" and row["got"].startswith("sums along dim=-1:")
+    assert row["expected"] == "sums of 1 along dim" and "values differ" in row["got"]
     assert row["why"] == "Positive is only half of it." and row["try"].startswith("Divide by")
 
 

@@ -1,5 +1,6 @@
 """Known mistakes as TOML: what the loader takes and refuses, and that no check stops for it."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from vitedu.checks import api
 from vitedu.checks.writing import checker, mistake_files
 from vitedu.checks.writing.checker import find_checker
-from vitedu.checks.writing.mistake_files import family, read_mistakes, read_values, shared_bank
+from vitedu.checks.writing.mistake_files import family, read_values, read_words, shared_bank
 from vitedu.commands import inspection
 from vitedu.commands.inspection import checker_problems
 from vitedu.exercises import find
@@ -35,8 +36,6 @@ FAULTS = {
     "no text": ('"Look at the slice."', "3", '"try" must be a text (got 3)'),
     "no pair": ('["x", "x + 1"]', '["x"]', 'an edit is a pair ["old text", "new text"]'),
     "same text": ('["x", "x + 1"]', '["x", "y"], ["x", "z"]', "two edits change the same text"),
-    "evidence": ("edits", 'evidence = "shap"\nedits', "no such function; write it there."),
-    "build": ("edits", 'build = "shapes"\nedits', 'build = "shapes", and toy.py has no such'),
     "family": ('id = "shifted"', 'family = "shfted"', 'there is no family "shfted"'),
     "bank": (SOUND, '[[mistake]]\nbank = "modus"\n', 'there is no bank "modus"'),
     "two of one id": (SOUND, SOUND + SOUND, 'two mistakes have the id "shifted"; rename one.'),
@@ -49,32 +48,34 @@ FAULTS = {
 def test_fault_names_file_mistake_and_remedy(old, new, expected, tmp_path):
     """One line, whatever it is."""
     with pytest.raises(WordsError) as caught:
-        read_mistakes(module(tmp_path / "toy.py", SOUND.replace(old, new, 1)))
+        read_words(module(tmp_path / "toy.py", SOUND.replace(old, new, 1)))
     assert "toy.toml" in str(caught.value) and expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_mistake_has_its_words_and_what_it_needs_from_python(tmp_path):
-    """Edits in their order, the part it fails, functions by their names, other versions."""
-    text = SOUND + 'part = "errors"\nevidence = "shapes"\nalso = [[["x", "x + 2"]]]\n'
-    (one,) = read_mistakes(module(tmp_path / "toy.py", text))
+def test_mistake_has_its_words_and_its_edits(tmp_path):
+    """Edits in their order, the part it fails, other versions."""
+    text = SOUND + 'part = "errors"\nalso = [[["x", "x + 2"]]]\n'
+    (one,) = read_words(module(tmp_path / "toy.py", text))["bank"]
     assert (one.id, one.part, one.next_step) == ("shifted", "errors", "Look at the slice.")
     assert one.edits == {"x": "x + 1"} and one.also == ({"x": "x + 2"},)
-    assert one.evidence is mistake_files.evidence.shapes and one.build is None
-    text = SOUND.replace('edits = [["x", "x + 1"]]', 'build = "wrong"')
-    (one,) = read_mistakes(module(tmp_path / "toy.py", text, wrong=max))
-    assert one.build() is max
 
 
 def test_family_gives_words_and_what_stands_beside_it_wins(tmp_path):
     """And a bank stands for all of its mistakes, in its place."""
     text = '[[mistake]]\nfamily = "percent"\nwhy = "So."\n\n[[mistake]]\nbank = "modes"\n'
-    first, *others = read_mistakes(module(tmp_path / "toy.py", text))
+    first, *others = read_words(module(tmp_path / "toy.py", text))["bank"]
     assert (first.name, first.why) == (family("percent").name, "So.")
     assert [mistake.id for mistake in others] == [mistake.id for mistake in shared_bank("modes")]
 
 
-VALUE = """[[share]]
+VALUE = """[idea]
+share = "a half"
+
+[rtol]
+share = 0.1
+
+[[share]]
 id = "doubled"
 value = "2 * half"
 name = "it is doubled"
@@ -82,26 +83,28 @@ why = "There is one."
 try = "Count."
 """
 VALUE_FAULTS = {
-    "name": ("2 * half", "2 * hlaf", '"value" cannot be computed (NameError'),
-    "syntax": ("2 * half", "2 *", '"value" cannot be computed (SyntaxError'),
-    "matches": ("why", 'matches = "near"\nwhy', 'matches = "near", and values.py has no such'),
+    "name": ("2 * half", "2 * hlaf", "2 * hlaf cannot be computed (NameError"),
+    "syntax": ("2 * half", "2 *", "2 * cannot be computed (SyntaxError"),
+    "matches": ("why", 'matches = "value >"\nwhy', "value > cannot be computed (SyntaxError"),
     "exercise": ("[[share]]", "[[shaer]]", 'unknown key "shaer"; write "share"'),
 }
 
 
 def test_wrong_value_is_an_expression_of_the_chapter(tmp_path):
-    """It is computed from what is right, and may be recognised by a function."""
-    text = VALUE + 'matches = "near"\n'
-    values = module(tmp_path / "values.py", text, CHECKERS={"share": None}, near=callable)
-    (one,) = read_values(values, SimpleNamespace(half=0.5))["share"]
-    assert one.value == 1.0 and one.recognises is callable
+    """It is computed from what is right, and another expression may recognise more."""
+    text = VALUE + 'matches = "value > 2 * half"\n'
+    values = module(tmp_path / "values.py", text)
+    share = read_values(values, SimpleNamespace(half=0.5))["share"]
+    (one,) = share["bank"]
+    assert (share["proves"], share["rtol"]) == ("a half", 0.1)
+    assert one.value == 1.0 and one.recognises(1.1) and not one.recognises(0.9)
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), VALUE_FAULTS.values(), ids=VALUE_FAULTS)
 def test_fault_of_a_value_names_it(old, new, expected, tmp_path):
     """As for mistakes in code."""
     text = VALUE.replace(old, new, 1)
-    values = module(tmp_path / "values.py", text, CHECKERS={"share": None})
+    values = module(tmp_path / "values.py", text)
     with pytest.raises(WordsError) as caught:
         read_values(values, SimpleNamespace(half=0.5))
     assert "values.toml" in str(caught.value) and expected in str(caught.value)
@@ -134,9 +137,14 @@ PLACE = "vitedu/checks/attention/softmax"
 
 def test_lint_tells_of_a_checker_that_cannot_be_loaded(monkeypatch):
     """Whatever the reason is, with the file."""
-    monkeypatch.setattr(inspection.importlib, "import_module", lambda name: 1 / 0)
+    monkeypatch.setattr(inspection.checkers, "find_checker", lambda name: 1 / 0)
     (problem,) = checker_problems([find("softmax")])
     assert problem == f"{PLACE}.py: ZeroDivisionError: division by zero; correct it."
+
+
+def with_bank(*mistakes):
+    """Find checkers that have these mistakes alone."""
+    return lambda exercise: replace(find_checker(exercise), bank=mistakes)
 
 
 MISTAKES = {
@@ -152,13 +160,13 @@ MISTAKES = {
 def test_lint_tells_of_a_mistake_that_does_not_fit(edits, part, expected, monkeypatch):
     """The reference, or a case, may have changed since it was written."""
     mistake = checker.Mistake("one", "", "", "", "", edits, part)
-    monkeypatch.setattr(inspection.checkers, "read_bank", lambda *names: [mistake])
+    monkeypatch.setattr(inspection.checkers, "find_checker", with_bank(mistake))
     problems = checker_problems([find("softmax")])
     assert problems == [] if expected is None else expected in problems[0]
 
 
 def test_lint_tells_of_an_empty_bank(monkeypatch):
     """An exercise whose mistakes nobody has written yet."""
-    monkeypatch.setattr(inspection.checkers, "read_bank", lambda *names: [])
+    monkeypatch.setattr(inspection.checkers, "find_checker", with_bank())
     (problem,) = checker_problems([find("softmax")])
     assert problem == f"{PLACE}.toml: has no mistake of softmax; write the typical ones."

@@ -44,17 +44,6 @@ def test_a_checker_says_what_its_values_are(exercise):
     assert find_checker(exercise).idea["values"]
 
 
-@pytest.mark.parametrize("exercise", FUNCTIONS)
-def test_advice_of_a_part_follows_the_house(exercise):
-    """It belongs to a part that there is, says why and what to try, and asks nobody."""
-    checker = find_checker(exercise)
-    for part, words in checker.advice.items():
-        assert part in {case.part for case in checker.draw(0)}
-        assert len(words) == 2
-        for text in words:
-            assert text.endswith(".") and "?" not in text and "!" not in text, text
-
-
 def test_a_hole_in_a_checker_shows(monkeypatch, capsys):
     """A mistake that is not rejected, or not named, is counted, told and makes the command fail."""
     checker = find_checker("patchify")

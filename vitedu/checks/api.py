@@ -7,6 +7,7 @@ because of a student's code or a mistyped id.
 
 import contextlib
 import os
+import reprlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -88,7 +89,7 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     name = exercise if exercise is not None else getattr(answer, "__name__", None)
     if not isinstance(name, str):
         return _refusal(
-            "check", answer, f'a value must name its exercise: check({_short_repr(answer)}, "...")'
+            "check", answer, f'a value must name its exercise: check({reprlib.repr(answer)}, "...")'
         )
     if len(name) > 60:
         name = f"{name[:56]} ..."
@@ -101,7 +102,7 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     if seed is None:
         seed = int.from_bytes(os.urandom(3), "big")
     if not isinstance(seed, int):
-        return _refusal(name, answer, f"seed must be an integer (got {_short_repr(seed)})")
+        return _refusal(name, answer, f"seed must be an integer (got {reprlib.repr(seed)})")
     checker = find_checker(name)
     if is_registered_reference(name, answer) or is_reference(answer, name):
         return Report(name, reference=checker.reference, answer=answer).set_reference()
@@ -117,14 +118,6 @@ def _refusal(name: str, answer: Any, message: str) -> Report:
 def _describe_fault(error: Exception) -> str:
     fault = f"{type(error).__name__}: {error}"
     return f"the checker itself failed, which is not your fault ({fault[:200]})"
-
-
-def _short_repr(value: Any) -> str:
-    try:
-        text = repr(value)
-    except Exception:
-        text = type(value).__name__
-    return text if len(text) < 40 else f"{text[:36]}..."
 
 
 def _print_about(exercise: Any, write: Callable[[exercises.Exercise], str]) -> PrintedText:

@@ -15,6 +15,7 @@ from vitedu.checks.explaining.contrast import describe_contrast, describe_patter
 from vitedu.checks.explaining.diagnose import Diagnosis, diagnose
 from vitedu.checks.explaining.replay import ReplayCache
 from vitedu.checks.explaining.report import Report
+from vitedu.checks.explaining.values import judge_value
 from vitedu.checks.judging.compare import is_same
 from vitedu.checks.judging.findings import RETURNS, is_polish, list_parts, make_findings
 from vitedu.checks.judging.judge import (
@@ -31,21 +32,23 @@ from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.limits import SECONDS, time_budget
 from vitedu.checks.observing.observation import CONSTRUCTION, FRESHNESS, Observation, Observations
 from vitedu.checks.observing.settings import neutral_settings
-from vitedu.checks.writing.checker import Checker
+from vitedu.checks.writing.checker import Checker, ValueChecker
 
 
-def judge_answer(checker, answer: Any, seed: int, cache: ReplayCache | None = None) -> Report:
+def judge_answer(
+    checker: Checker | ValueChecker, answer: Any, seed: int, cache: ReplayCache | None = None
+) -> Report:
     """Judge an answer in this process. Never raises because of what the answer is or does.
 
     Args:
-        checker: a ``Checker`` or ``ValueChecker``.
+        checker: of its exercise.
         answer: any object.
         seed: of the inputs; the same seed repeats the same check.
         cache: one for all answers that the caller judges with this seed.
     """
     source = LocalAnswer(answer)
-    if not isinstance(checker, Checker):
-        return checker.judge(source)
+    if isinstance(checker, ValueChecker):
+        return judge_value(checker, source.plain(), answer)
     cache = cache or ReplayCache()
     with neutral_settings():
         cases = cache.cases(checker, seed)
@@ -139,9 +142,10 @@ def judge_observations(
         problems = _add_contrast(cases, problems, cast, want)
     if not main:
         return report.set_passed(findings, got, diagnoses)
-    case, ids = next(iter(problems.values())).case, [diagnosis.id for diagnosis in diagnoses]
-    picture = checker.picture and checker.picture(case, cast[case.name], ids)
-    report.set_failed(findings, diagnoses, problems, got, checker.advice, picture)
+    problem, picture = next(iter(problems.values())), None
+    if checker.picture and problem.stage is Stage.VALUES:
+        picture = checker.picture(problem.case, cast[problem.case.name])
+    report.set_failed(findings, diagnoses, problems, got, picture)
     if first.error is not None:
         report.status = "error"
     return report

@@ -5,7 +5,6 @@ the file, what is wrong, and the remedy. Nothing is judged; that the checkers de
 shown by ``make proof``.
 """
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -48,17 +47,15 @@ def _read_shared() -> Iterator[str]:
 
 def _inspect(exercise: Exercise, path: str) -> Iterator[str]:
     """Yield what is wrong with the known mistakes of an exercise."""
-    module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.file_stem}")
-    bank = checkers.read_bank(exercise, module)
     checker = checkers.find_checker(exercise.id)
-    if not bank:
+    if not checker.bank:
         yield f"{path}: has no mistake of {exercise.id}; write the typical ones."
     if exercise.kind == "value":
         return
     parts = {case.part for case in checker.draw(0)} | PARTS
     if not checker.idea.get("values"):
         yield f'{path}: "idea" does not say what "values" shows; add it.'
-    for mistake in bank:
+    for mistake in checker.bank:
         where = f"{path}, mistake {mistake.id}"
         if mistake.part not in parts:
             names = ", ".join(sorted(parts))

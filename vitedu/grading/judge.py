@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any
 
 from vitedu.checks.engine import judge_observations, observe_answer
 from vitedu.checks.explaining.report import Report
+from vitedu.checks.explaining.values import judge_value
 from vitedu.checks.observing.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.errors import RaisedError
@@ -168,7 +168,7 @@ class Judge:
         if not isinstance(checker, Checker):
             plain = remote.plain()
             with _LOCK:
-                report = checker.judge(SimpleNamespace(answer=None, plain=lambda: plain))
+                report = judge_value(checker, plain)
             return [Verdict(report, is_last=True)]
         if exercise not in self._cases:
             with _LOCK, neutral_settings():

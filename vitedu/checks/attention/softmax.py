@@ -5,17 +5,8 @@ from functools import partial
 import torch
 
 from vitedu.checks.attention import drawing
-from vitedu.checks.observing import observation
-from vitedu.checks.writing import evidence, families
-from vitedu.checks.writing.kit import USUAL, Case, Checker, also, shaped
-
-
-def sums_along_dim(case: Case, seen: observation.Observation) -> str:
-    output, dim = seen.arrays.get("output"), case.args.get("dim", -1)
-    if output is None or output.shape != case.args["x"].shape or not output.isfinite().all():
-        return ""
-    return f"sums along dim={dim}: {evidence.sums_of(output, dim)}"
-
+from vitedu.checks.writing import families
+from vitedu.checks.writing.kit import USUAL, also, shaped
 
 SOFTMAX_NAMES = frozenset(
     "softmax log_softmax softmin _softmax _log_softmax _safe_softmax "
@@ -38,26 +29,25 @@ def _shift_columns(x):
 # the spacing of float32 at 1e4 is 1e-3
 large = partial(also, "large scores", scale=1.0, rtol=5e-3, atol=2e-3)
 
-CHECKER = Checker(
-    cases=shaped(
-        "x: a b",
-        also("other axes", "", shapes="x: a b c; dim = 1", keywords=("dim",)),
-        also("other axes", "", shapes="x: a b c; dim = 0"),
-        also("other axes", "", shapes="x: a b c d; dim = -2"),
-        also("other sizes", "square, with equal scores", a="b", values={"x": torch.relu}),
-        also("other sizes", "square, more than 64", shapes="x: b b; dim = 0", b=70),
-        also("batch of one", "one row", a=1),
-        also("other axes", "no other axis", shapes="x: b"),
-        also("one score a row", "one score a row", b=1),
-        *USUAL[1:],
-        also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3),
-        large("scores of size 1e4", shapes="x: 4 e", values={"x": _shift}),
-        large("scores of size 1e4", shapes="x: e 4; dim = 0", values={"x": _shift_columns}),
-        large("scores of size 1e4, no other axis", shapes="x: e", scale=1e4),
-        ranges=dict.fromkeys("abcd", (3, 7)) | {"e": (5, 8)},
-        scale=2.0,
-    ),
-    forbidden=SOFTMAX_NAMES | families.FUSED_NAMES,  # attention to the unit matrix is softmax
-    forbidden_words="log_softmax, softmax, softmin",
-    picture=drawing.draw_sums,
+cases = shaped(
+    "x: a b",
+    also("other axes", "", shapes="x: a b c; dim = 1", keywords=("dim",)),
+    also("other axes", "", shapes="x: a b c; dim = 0"),
+    also("other axes", "", shapes="x: a b c d; dim = -2"),
+    also("other sizes", "square, with equal scores", a="b", values={"x": torch.relu}),
+    also("other sizes", "square, more than 64", shapes="x: b b; dim = 0", b=70),
+    also("batch of one", "one row", a=1),
+    also("other axes", "no other axis", shapes="x: b"),
+    also("one score a row", "one score a row", b=1),
+    *USUAL[1:],
+    also("dtype", "float16", dtype=torch.float16, rtol=1e-2, atol=2e-3),
+    large("scores of size 1e4", shapes="x: 4 e", values={"x": _shift}),
+    large("scores of size 1e4", shapes="x: e 4; dim = 0", values={"x": _shift_columns}),
+    large("scores of size 1e4, no other axis", shapes="x: e", scale=1e4),
+    ranges=dict.fromkeys("abcd", (3, 7)) | {"e": (5, 8)},
+    scale=2.0,
 )
+
+forbidden = SOFTMAX_NAMES | families.FUSED_NAMES  # attention to the unit matrix is softmax
+forbidden_words = "log_softmax, softmax, softmin"
+picture = drawing.draw_sums

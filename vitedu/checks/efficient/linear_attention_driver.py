@@ -1,5 +1,7 @@
 """The driver of ``linear_attention``: the work of a call, counted."""
 
+from typing import Any
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -79,7 +81,7 @@ _READ_COST = 100  # the work of reading one number: an answer may test a few, no
 
 
 @driver
-def growth(answer, case: Case, seen: Observation) -> None:
+def growth(answer: Any, case: Case, seen: Observation) -> None:
     """Compare the work of a call with that of a call with four times the tokens (axis -2).
 
     The work must not grow faster than the tokens, nor reach that of two products of queries by

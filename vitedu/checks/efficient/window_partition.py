@@ -1,6 +1,6 @@
 """8.1 window_partition: cut a grid into windows."""
 
-from vitedu.checks.writing.kit import EXACT, USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import EXACT, USUAL, also, shaped
 
 GRIDS = (
     also("other sizes", "a square grid", b="a"),
@@ -18,6 +18,4 @@ SIZES: dict = EXACT | {
     "name": "{B:grid} of {a*w} x {b*w} tokens, window_size {w}",
 }
 
-CHECKER = Checker(
-    cases=shaped("x: B a*w b*w D; window_size = w", *GRIDS, **SIZES),
-)
+cases = shaped("x: B a*w b*w D; window_size = w", *GRIDS, **SIZES)

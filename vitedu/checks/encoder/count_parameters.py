@@ -3,7 +3,7 @@
 from torch import Generator
 
 from vitedu.checks.observing import arguments
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw
+from vitedu.checks.writing.kit import Case, distinct, draw
 from vitedu.vit import PRESETS, ViTConfig
 
 
@@ -36,7 +36,5 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(
-    forbidden=frozenset({"aten.uniform_", "aten.normal_", "aten.empty"}),
-    forbidden_words="building the model",
-)
+forbidden = frozenset({"aten.uniform_", "aten.normal_", "aten.empty"})
+forbidden_words = "building the model"

@@ -2,9 +2,8 @@
 
 import torch
 
-from vitedu.checks.encoder import drawing
 from vitedu.checks.writing import inputs
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal, plural, usual
+from vitedu.checks.writing.kit import Case, distinct, draw, normal, plural, usual
 from vitedu.encoder import EncoderBlock
 
 
@@ -42,6 +41,3 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, T, D, heads, note=", tokens with variance near 1e-6", gain=1e-3, **tiny),
         *usual(case, B, T, D, heads),
     ]
-
-
-CHECKER = Checker(picture=drawing.draw_block)

@@ -5,7 +5,7 @@ import torch
 from vitedu.checks.encoder.vision_transformer_driver import starting_values
 from vitedu.checks.observing import arguments
 from vitedu.checks.writing import inputs
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal, plural, usual
+from vitedu.checks.writing.kit import Case, distinct, draw, normal, plural, usual
 from vitedu.vit import VisionTransformer, ViTConfig
 
 
@@ -47,6 +47,3 @@ def cases(g: torch.Generator) -> list[Case]:
         *usual(case, B, shallow),
         case(1, start, ", as it starts", part="starting values", driver=starting_values.__name__),
     ]
-
-
-CHECKER = Checker()

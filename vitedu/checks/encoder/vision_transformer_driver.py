@@ -1,6 +1,7 @@
 """The driver of ``VisionTransformer``'s starting values."""
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,7 +14,7 @@ SPREAD = (0.01, 0.028)  # ``initialise`` draws with 0.0176; torch's own start ha
 
 
 @driver
-def starting_values(answer, case: Case, seen: Observation) -> None:
+def starting_values(answer: Any, case: Case, seen: Observation) -> None:
     """Build a model, and name the parameters that do not start as ``initialise`` draws them."""
     model = construct(answer, replace(case, keeps_parameters=True), seen)
     if model is None:

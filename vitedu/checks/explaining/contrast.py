@@ -110,7 +110,7 @@ def describe_pattern(cases: list[Case], got: Observations, want: Observations) -
     common = [text for text in texts[0] if all(text in each for each in texts)] if texts else []
     wrong_names = {name for _, name, *_ in wrong}
     right_names = {name for _, name, *_ in pairs} - wrong_names if wrong else set()
-    words = [f"{' and '.join(sorted(right_names))} right"] if right_names else []
+    words = [f"{join_names(sorted(right_names))} right"] if right_names else []
     return "; ".join(words + common[:1])
 
 

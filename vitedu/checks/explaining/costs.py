@@ -18,37 +18,16 @@ import torch
 
 from vitedu import exercises
 from vitedu.checks.writing.checker import find_checker
-from vitedu.checks.writing.mistake_files import read_mistakes
+from vitedu.checks.writing.mistake_files import read_words, words_path
 from vitedu.checks.writing.mistakes import Edits, Mistake, apply_edits, bare_source, run_source
 from vitedu.data import Data, load_data
 from vitedu.extras.options import with_options
 from vitedu.fitting.evaluating import logits_of
 from vitedu.ground.progressbar import ProgressBar
+from vitedu.ground.words import read
 from vitedu.pretrained.reading import first_line
 from vitedu.vit import VisionTransformer, ViTConfig
 
-# what a notebook shows: the exercises, and of each the mistakes
-SHOWN = {
-    "patches": {
-        "patchify": (
-            "patches_by_column shuffled pixels_by_column channel_last reshape_only square_only"
-        ),
-        "add_class_token_and_positions": "no_positions class_token_last",
-    },
-    "attention": {
-        "softmax": "not_shifted",
-        "scaled_dot_product_attention": (
-            "softmax_over_queries not_scaled scaled_by_depth even_weights causal"
-        ),
-        "merge_heads": "reshape_only",
-        "MultiHeadAttention": "queries_and_keys_swapped",
-    },
-    "encoder": {
-        "gelu": "relu tanh_approximation",
-        "EncoderBlock": "no_mlp no_residuals post_norm no_norms",
-        "VisionTransformer": "no_final_norm blocks_reversed",
-    },
-}
 PARTS = tuple(exercise.id for exercise in exercises.EXERCISES if exercise.part == "model")
 GLUE = """
 class LayerNorm(nn.LayerNorm):
@@ -196,4 +175,6 @@ def assemble(
 
 
 # mistakes that no bank has; their ids are "exercise.id"
-OWN = read_mistakes(sys.modules[__name__])
+OWN = read_words(sys.modules[__name__])["bank"]
+# what a notebook shows: chapter -> exercise -> ids of mistakes
+SHOWN: dict[str, dict[str, str]] = read(words_path(sys.modules[__name__]))["shown"]

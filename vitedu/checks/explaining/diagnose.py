@@ -207,6 +207,17 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
 
 def _diagnosis(mistake: Mistake, problem: Problem, seen: Observation, parts) -> Diagnosis:
     """Write a mistake with what the answer shows of it on the problem's case."""
-    evidence = mistake.evidence and mistake.evidence(problem.case, seen)
-    words = mistake.name, mistake.expected, evidence or problem.got, mistake.why, mistake.next_step
+    evidence = _describe_sums(seen) or problem.got
+    words = mistake.name, mistake.expected, evidence, mistake.why, mistake.next_step
     return Diagnosis(mistake.id, *words, parts)
+
+
+def _describe_sums(seen: Observation) -> str:
+    """Say what weights sum to along rows and columns, if the rows do not sum to 1."""
+    weights, texts = seen.arrays.get("weights"), []
+    if weights is None or weights.ndim < 2 or not weights.isfinite().all():
+        return ""
+    for dim in (-1, -2):
+        low, high = (float(x) for x in weights.double().sum(dim).aminmax())
+        texts.append(f"all {low:.3f}" if high - low < 1e-3 else f"{low:.2f} to {high:.2f}")
+    return "" if texts[0] == "all 1.000" else f"row sums {texts[0]}; column sums {texts[1]}"

@@ -5,40 +5,23 @@ reference value is stored here.
 """
 
 import html
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 from vitedu import exercises
 from vitedu.checks.explaining.common_errors import explain
+from vitedu.checks.explaining.diagnose import Diagnosis
 from vitedu.checks.judging.findings import Finding
 from vitedu.checks.judging.judge import ANOTHER_GRADIENT, Problem, Stage
 from vitedu.checks.observing.drivers import describe_case
+from vitedu.checks.observing.observation import Observations
 from vitedu.checks.writing.drawing import Drawing
+from vitedu.checks.writing.mistake_files import read_reports
 from vitedu.course.hints import hints_html
 
 SPACE = "   "  # between the names of parts
 MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○"}
-
-_HEADLINES = {
-    Stage.SIGNATURE: "it takes other arguments than asked for",
-    Stage.OPERATIONS: "the one operation that this exercise forbids",
-    Stage.CALL: "the call ends in an error",
-    Stage.STRUCTURE: "these are not the parameters asked for",
-    Stage.TYPE: "the result has the wrong type",
-    Stage.SHAPE: "the result has the wrong shape",
-    Stage.DTYPE: "the result has the wrong dtype",
-    Stage.PRECISION: "the result has the wrong dtype",
-    Stage.DEVICE: "the result is on the wrong device",
-    Stage.FINITE: "the result is not finite",
-    Stage.VALUES: "other values than asked for",
-    Stage.SECOND_CALL: "a second call goes wrong",
-    Stage.UNCHANGED: "an input is modified",
-    Stage.GRADIENTS: "the values are right, the gradients are not",
-}
-
-# stages at which ``Checker.advice`` is shown; the earlier stages have messages of their own
-_ADVICE_STAGES = {Stage.FINITE, Stage.VALUES, Stage.FACTS}
 
 
 def _is_alike(one: Problem, other: Problem) -> bool:
@@ -133,7 +116,10 @@ class Report:
         return self.end("not_attempted", f"{words}; if it ended in an error, nothing was defined")
 
     def set_passed(
-        self, findings: list[Finding], got: dict | None = None, diagnoses=()
+        self,
+        findings: list[Finding],
+        got: Observations | None = None,
+        diagnoses: Sequence[Diagnosis] = (),
     ) -> "Report":
         """Say what was tested, and which polish is missing."""
         self.status, self.implementation = "passed", self._answer
@@ -164,12 +150,16 @@ class Report:
             self.lines.append(("remark", f"{remark.name}: {remark.message}{cost}"))
 
     def set_failed(
-        self, findings, diagnoses, problems, got=None, advice=None, picture: Drawing | None = None
+        self,
+        findings: list[Finding],
+        diagnoses: Sequence[Diagnosis],
+        problems: dict[str, Problem],
+        got: Observations | None = None,
+        picture: Drawing | None = None,
     ) -> "Report":
         """Explain the first part that failed, and list each other failed part in one line.
 
-        ``advice`` holds (why, try) for parts whose problem no diagnosis explains; ``picture`` shows
-        the counterexample.
+        ``picture`` shows the counterexample.
         """
         self.status = "failed"
         self._set_findings(findings, diagnoses)
@@ -185,7 +175,7 @@ class Report:
             self.headline = explained[0].name
             self._explain(explained[0], None)
         else:
-            self._tell_problem(first, problem, got, advice)
+            self._tell_problem(problem, got)
         is_called = problem.stage > Stage.SIGNATURE
         self._add_example(picture, describe_case(problem.case) if is_called else "")
         listed = {first.name}.union(*(d.parts for d in serious))
@@ -219,13 +209,11 @@ class Report:
         if right:
             self.lines.append(("right", "; ".join(right[:2]) + more))
 
-    def _tell_problem(self, finding: Finding, problem: Problem, got, advice) -> None:
+    def _tell_problem(self, problem: Problem, got: Observations | None) -> None:
         """Tell what does not hold in a part whose mistake is not known."""
-        is_advised = problem.stage in _ADVICE_STAGES and finding.name in (advice or {})
-        words = dict(zip(("why", "try"), advice[finding.name], strict=True)) if is_advised else {}
-        if got and not words:
-            words = explain(problem, got[problem.case.name], self.implementation)
-        usual = _HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}"
+        words = explain(problem, got[problem.case.name], self.implementation) if got else {}
+        usual = read_reports()["headline"].get(problem.stage.name.lower())
+        usual = usual or f"this does not hold: {problem.expected}"
         self.headline = problem.headline or words.pop("headline", "") or usual
         self.lines += [("expected", problem.expected), ("got", problem.got), *words.items()]
         if problem.got.startswith(ANOTHER_GRADIENT):

@@ -1,12 +1,11 @@
 """Check answers that are a value: a number, a word, a pair of measurements.
 
-Role: ``ValueChecker``. Python numbers, NumPy scalars and 0-d tensors are treated alike, and so are
+Role: ``judge_value``. Python numbers, NumPy scalars and 0-d tensors are treated alike, and so are
 lists and tuples. Letter case and spaces around a word do not matter. Messages do not show the right
 value.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from vitedu import exercises
@@ -14,79 +13,78 @@ from vitedu.checks.explaining.diagnose import Diagnosis
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.judging.findings import Finding
 from vitedu.checks.judging.judge import Problem, Stage
-from vitedu.checks.observing.answers import Source
+from vitedu.checks.observing.answers import PlainValue
 from vitedu.checks.observing.case import Case
-from vitedu.checks.observing.settings import neutral_settings
+from vitedu.checks.writing.checker import ValueChecker
 from vitedu.checks.writing.mistakes import ValueMistake
 
 CLOTHES = 0.1  # the share of the points that the right value in another type costs
 
 
-@dataclass(frozen=True)
-class ValueChecker:
-    """Everything that decides one exercise whose answer is a value."""
+def judge_value(checker: ValueChecker, given: PlainValue, answer: Any = None) -> Report:
+    """Judge a value, of this process or another: ``answer`` is the object, if it is in this one."""
+    report = Report(checker.exercise, reference=checker.reference, answer=answer)
+    if given.is_empty:
+        return report.set_not_attempted()
+    points, plain = exercises.find(checker.exercise).points, given.value
+    if given.is_known and _accepts(checker, plain, checker.reference):
+        return report.set_passed([Finding("value", True, checker.proves, points)])
+    kind = _kind(checker.reference)
+    cast = _cast(plain, checker.reference) if given.is_known else plain
+    if cast is not plain and _accepts(checker, cast, checker.reference):
+        words = f"{kind} is asked for, and this is {_kind(plain)}"
+        form = Finding("form", False, words, CLOTHES * points, is_polish=True)
+        whole = Finding("value", True, checker.proves, points - form.max_points)
+        return report.set_passed([whole, form])
+    got_kind = _kind(plain) if given.is_known else given.kind
+    if got_kind != kind:
+        return _set_failed(report, points, kind, got_kind)
+    expected, got = _describe_wrong_value(checker, plain), f"{plain!r}"
+    for mistake in checker.bank:
+        if _is_mistake(checker, mistake, plain):
+            texts = mistake.name, "", got, mistake.why, mistake.next_step
+            diagnosis = Diagnosis(mistake.id, *texts, ("value",))
+            return _set_failed(report, points, expected, got, diagnosis)
+    _set_failed(report, points, expected, got)
+    report.lines.append(("try", f'hint("{checker.exercise}") gives a first step.'))
+    return report
 
-    exercise: str = ""  # ``find_checker`` writes its id, reference and bank
-    reference: Any = None
-    bank: tuple[ValueMistake, ...] = ()
-    rtol: float = 1e-6
-    atol: float = 1e-9
-    proves: str = "the value is right"
 
-    def accepts(self, answer: Any, value: Any, rtol: float | None = None) -> bool:
-        """Compare two plain values, within ``rtol`` or the checker's own tolerance."""
-        rtol = self.rtol if rtol is None else rtol
-        if _kind(answer) != _kind(value):
-            return False
-        if isinstance(value, (tuple, list)):
-            return all(self.accepts(a, v, rtol) for a, v in zip(answer, value, strict=True))
-        if isinstance(value, str):
-            return answer == value.strip().casefold()
-        if isinstance(value, bool):
-            return answer == value
-        try:
-            return math.isclose(float(answer), float(value), rel_tol=rtol, abs_tol=self.atol)
-        except OverflowError:  # an integer of hundreds of digits
-            return False
+def _accepts(checker: ValueChecker, answer: Any, value: Any, rtol: float | None = None) -> bool:
+    """Compare two plain values, within ``rtol`` or the checker's own tolerance."""
+    if _kind(answer) != _kind(value):
+        return False
+    if isinstance(value, (tuple, list)):
+        return all(_accepts(checker, a, v, rtol) for a, v in zip(answer, value, strict=True))
+    if isinstance(value, str):
+        return answer == value.strip().casefold()
+    if isinstance(value, bool):
+        return answer == value
+    rtol = checker.rtol if rtol is None else rtol
+    try:
+        return math.isclose(float(answer), float(value), rel_tol=rtol, abs_tol=checker.atol)
+    except OverflowError:  # an integer of hundreds of digits
+        return False
 
-    def _describe_wrong_value(self, answer: Any) -> str:
-        """Write "another value", and which parts of a wrong tuple are already right."""
-        if not isinstance(answer, tuple):
-            return "another value"
-        places = zip(("first", "second", "third"), answer, self.reference, strict=False)
-        right = [word for word, part, value in places if self.accepts(part, value)]
-        words = f"; right already: the {' and the '.join(right)}" if right else ""
-        return f"another value{words}"
 
-    def judge(self, source: Source) -> Report:
-        """Judge a value, in this process or another."""
-        with neutral_settings():
-            given_value = source.plain()
-            report = Report(self.exercise, reference=self.reference, answer=source.answer)
-            if given_value.is_empty:
-                return report.set_not_attempted()
-            points, plain = exercises.find(self.exercise).points, given_value.value
-            if given_value.is_known and self.accepts(plain, self.reference):
-                return report.set_passed([Finding("value", True, self.proves, points)])
-            cast = _cast(plain, self.reference) if given_value.is_known else plain
-            if cast is not plain and self.accepts(cast, self.reference):
-                words = f"{_kind(self.reference)} is asked for, and this is {_kind(plain)}"
-                form = Finding("form", False, words, CLOTHES * points, is_polish=True)
-                whole = Finding("value", True, self.proves, points - form.max_points)
-                return report.set_passed([whole, form])
-            kind = _kind(self.reference)
-            got_kind = _kind(plain) if given_value.is_known else given_value.kind
-            if got_kind != kind:
-                return _set_failed(report, points, kind, got_kind)
-            expected, got = self._describe_wrong_value(plain), f"{plain!r}"
-            for mistake in self.bank:
-                if mistake.matches(plain, self.accepts):
-                    texts = mistake.name, "", got, mistake.why, mistake.next_step
-                    diagnosis = Diagnosis(mistake.id, *texts, ("value",))
-                    return _set_failed(report, points, expected, got, diagnosis)
-            _set_failed(report, points, expected, got)
-            report.lines.append(("try", f'hint("{self.exercise}") gives a first step.'))
-            return report
+def _is_mistake(checker: ValueChecker, mistake: ValueMistake, answer: Any) -> bool:
+    """Tell whether an answer is a mistake of the bank."""
+    if mistake.recognises is None:
+        return _accepts(checker, answer, mistake.value, mistake.rtol)
+    try:
+        return bool(mistake.recognises(answer))
+    except Exception:
+        return False
+
+
+def _describe_wrong_value(checker: ValueChecker, answer: Any) -> str:
+    """Write "another value", and which parts of a wrong tuple are already right."""
+    if not isinstance(answer, tuple):
+        return "another value"
+    places = zip(("first", "second", "third"), answer, checker.reference, strict=False)
+    right = [word for word, part, value in places if _accepts(checker, part, value)]
+    words = f"; right already: the {' and the '.join(right)}" if right else ""
+    return f"another value{words}"
 
 
 def _cast(value: Any, reference: Any) -> Any:

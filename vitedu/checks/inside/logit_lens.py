@@ -4,7 +4,7 @@ import torch
 from torch import Generator
 
 from vitedu.checks.observing import arguments
-from vitedu.checks.writing.kit import Case, Checker, Layer, distinct, normal, plural, usual
+from vitedu.checks.writing.kit import Case, Layer, distinct, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -33,6 +33,3 @@ def cases(g: Generator) -> list[Case]:
         case(", a norm and a head of another class", "rare layers", kind=arguments.Wrapped),
         *usual(case),
     ]
-
-
-CHECKER = Checker()

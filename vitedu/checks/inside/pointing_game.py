@@ -3,8 +3,7 @@
 import torch
 from torch import Generator
 
-from vitedu.checks.observing import observation
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal
+from vitedu.checks.writing.kit import Case, distinct, draw, normal
 
 IMAGES = 60  # so that no two mistakes score alike by chance
 
@@ -56,11 +55,3 @@ def cases(g: Generator) -> list[Case]:
         case(", patches that are not square", "rare maps", Q=P - 1),
         case(", patches that are not square", "rare maps", Q=P + 2),
     ]
-
-
-def own_share(case: Case, seen: observation.Observation) -> str:
-    value = seen.arrays.get("output")
-    return "another result" if value is None else f"a share of {float(value):.4g}"
-
-
-CHECKER = Checker()

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, also, shaped
 
 
 def _make_positions(x: torch.Tensor) -> torch.Tensor:
@@ -13,20 +13,18 @@ def _make_positions(x: torch.Tensor) -> torch.Tensor:
 
 SMALL = {"pos_embed": lambda x: 1e-3 * _make_positions(x)}
 
-CHECKER = Checker(
-    cases=shaped(
-        "pos_embed: 1 T D; grid_size = (gh, gw)",
-        also("prefix rows", "five tokens before the patches", T="gh*gw + 5"),
-        also("prefix rows", "no token before the patches", T="gh*gw", gh=2, gw=8),
-        also("other sizes", "a square grid of many patches", gh=9, gw=9),
-        also("other sizes", "as many features as patches", D="gh*gw"),
-        also("other sizes", "a single row of patches", gh=1),
-        also("other sizes", "a single column of patches", gw=1),
-        also("rare positions", "more tokens before the patches than patches", T="2*gh*gw + 1"),
-        also("rare positions", "small positions", values=SMALL, rtol=5e-3),
-        *USUAL[1:],
-        letters={"T": "gh*gw + 1"},
-        values={"pos_embed": _make_positions},
-        name="{gh} x {gw} patches, positions of {D}",
-    ),
+cases = shaped(
+    "pos_embed: 1 T D; grid_size = (gh, gw)",
+    also("prefix rows", "five tokens before the patches", T="gh*gw + 5"),
+    also("prefix rows", "no token before the patches", T="gh*gw", gh=2, gw=8),
+    also("other sizes", "a square grid of many patches", gh=9, gw=9),
+    also("other sizes", "as many features as patches", D="gh*gw"),
+    also("other sizes", "a single row of patches", gh=1),
+    also("other sizes", "a single column of patches", gw=1),
+    also("rare positions", "more tokens before the patches than patches", T="2*gh*gw + 1"),
+    also("rare positions", "small positions", values=SMALL, rtol=5e-3),
+    *USUAL[1:],
+    letters={"T": "gh*gw + 1"},
+    values={"pos_embed": _make_positions},
+    name="{gh} x {gw} patches, positions of {D}",
 )

@@ -3,7 +3,7 @@
 import torch
 from torch import Generator
 
-from vitedu.checks.writing.kit import Case, Checker, distinct, normal, plural, usual
+from vitedu.checks.writing.kit import Case, distinct, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -30,6 +30,3 @@ def cases(g: Generator) -> list[Case]:
         case(B=1, L=2, part="batch of one"),
         *usual(case, half=True),
     ]
-
-
-CHECKER = Checker()

@@ -4,7 +4,7 @@ Role: ``is_close`` for arrays, ``is_same`` for whole observations. ``reader`` tu
 which differ for every right answer, into facts that can be compared.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -107,7 +107,7 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def join_names(names) -> str:
+def join_names(names: Iterable[str]) -> str:
     """List names, at most four of them.
 
     Example:

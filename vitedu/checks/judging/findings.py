@@ -11,6 +11,7 @@ from vitedu import exercises
 from vitedu.checks.judging.judge import Problem, Stage
 from vitedu.checks.observing.case import Case
 from vitedu.checks.writing.checker import Checker
+from vitedu.checks.writing.mistake_files import read_reports
 
 RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE, Stage.DTYPE}  # of "returns"
 _BEFORE_CALL = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
@@ -147,18 +148,4 @@ def share_points(checker: Checker, parts: list[str]) -> dict[str, float]:
 def words_of(checker: Checker, part: str) -> str:
     """Say what an answer has shown that passes a part."""
     own = checker.idea | checker.polish
-    return own.get(part) or _WORDS.get(part) or f"{part}: as the text asks"
-
-
-_WORDS = {
-    "allowed operations": "done without what is forbidden here",
-    "returns": "runs and returns the right types and shapes",
-    "values": "equals the definition on random inputs, which stay unchanged",
-    "gradients": "gradients equal those of the definition",
-    "again": "called again it looks at the new values, and leaves everything as it was",
-    "batch of one": "also for a batch of one",
-    "errors": "impossible sizes are refused with their numbers",
-    "dtype": "keeps the dtype of its inputs",
-    "layout": "also for tensors whose axes are turned round in memory",
-    "any device": "makes no tensor on a device of its own",
-}
+    return own.get(part) or read_reports()["part"].get(part) or f"{part}: as the text asks"

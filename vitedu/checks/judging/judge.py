@@ -81,16 +81,15 @@ def cast_clothes(
         cast = _cast(ours, wanted, kind == right)
         if cast is None:
             continue
-        words = f"{name} as {right}", f"{kind}, whose numbers are judged"
-        if kind == right and ours.shape != wanted.shape:
-            words = f"{name} of shape ()", f"shape {tuple(ours.shape)}"
-        elif kind == right:
-            dtypes = [dtype_name(x.dtype) for x in (wanted, ours)]
-            words = f"{name} of dtype {dtypes[0]}", f"dtype {dtypes[1]}"
+        asked, given = (
+            f"{kind}, shape {tuple(x.shape)}, dtype {dtype_name(x.dtype)}"
+            for kind, x in ((right, wanted), (kind, ours))
+        )
         devices = got.devices | {n: x for n, x in want.devices.items() if n == name}
         arrays, types = got.arrays | {name: cast}, got.types | {name: right}
         got = replace(got, arrays=arrays, types=types, devices=devices)
-        problem = problem or Problem(Stage.CLOTHES, case, words[0], words[1], credit=CLOTHES)
+        words = f"{name}: {asked}", f"{given}, whose numbers are judged"
+        problem = problem or Problem(Stage.CLOTHES, case, *words, credit=CLOTHES)
     return got, problem
 
 

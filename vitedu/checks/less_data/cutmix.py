@@ -4,7 +4,7 @@ import torch
 from torch import Generator
 
 from vitedu.checks.less_data import pairs
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, plural, usual
+from vitedu.checks.writing.kit import Case, distinct, draw, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -43,6 +43,3 @@ def cases(g: Generator) -> list[Case]:
         case(inside, ", uint8", other, dtype=torch.uint8),
         *usual(case, inside, half=True),
     ]
-
-
-CHECKER = Checker()

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, also, shaped
 
 
 def _make_sure(logits: torch.Tensor) -> torch.Tensor:
@@ -17,22 +17,20 @@ WARM_TEACHER = SHAPES + "; teacher_temperature = t / 20"
 ALL = {"gradients": ("student_logits", "teacher_logits", "center")}
 LARGE = {"student_logits": 100.0, "teacher_logits": 1e5, "center": 0.0}
 
-CHECKER = Checker(
-    cases=shaped(
-        SHAPES,
-        also("values", "", shapes=WARM, scale=1.0, **ALL),
-        also("values", "by keyword", shapes=WARM_TEACHER, keywords=("teacher_temperature",)),
-        also("large logits", "a sure teacher", B="3 * K", scale=LARGE, rtol=1e-4, atol=1e-2),
-        also("other sizes", "as many images as prototypes", B="K"),
-        also("other sizes", "two prototypes", K=2),
-        also("other sizes", "many prototypes", K="B*B + 60", scale=0.03),
-        also("large logits", "all sure of one prototype", values=SURE),
-        # here a small number that somebody adds is not felt
-        also("batch of one", "a batch of one", B=1, scale=0.05),
-        also("dtype", "float64", dtype=torch.float64, rtol=1e-4, atol=1e-4),
-        *USUAL[2:],
-        ranges={"B": (4, 7), "K": (8, 11), "s": (12, 16), "t": (4, 7)},
-        scale=0.15,
-        name="{B:image}, {K} prototypes",
-    ),
+cases = shaped(
+    SHAPES,
+    also("values", "", shapes=WARM, scale=1.0, **ALL),
+    also("values", "by keyword", shapes=WARM_TEACHER, keywords=("teacher_temperature",)),
+    also("large logits", "a sure teacher", B="3 * K", scale=LARGE, rtol=1e-4, atol=1e-2),
+    also("other sizes", "as many images as prototypes", B="K"),
+    also("other sizes", "two prototypes", K=2),
+    also("other sizes", "many prototypes", K="B*B + 60", scale=0.03),
+    also("large logits", "all sure of one prototype", values=SURE),
+    # here a small number that somebody adds is not felt
+    also("batch of one", "a batch of one", B=1, scale=0.05),
+    also("dtype", "float64", dtype=torch.float64, rtol=1e-4, atol=1e-4),
+    *USUAL[2:],
+    ranges={"B": (4, 7), "K": (8, 11), "s": (12, 16), "t": (4, 7)},
+    scale=0.15,
+    name="{B:image}, {K} prototypes",
 )

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, also, shaped
 
 
 def _make_two_favourites(logits: torch.Tensor) -> torch.Tensor:
@@ -31,20 +31,18 @@ APART = {
 }
 SURE = {"teacher_logits": 300.0, "cls_logits": 100.0, "dist_logits": 100.0}
 
-CHECKER = Checker(
-    cases=shaped(
-        "cls_logits: B K; dist_logits: B K; teacher_logits: B K; labels: B < K",
-        also("values", ""),
-        also("other sizes", "two classes", K=2),
-        also("other sizes", "as many images as classes", B="K"),
-        also("other sizes", "one label", values={"labels": torch.zeros_like}, B="2*K + 3"),
-        also("large logits", "a teacher and heads that are sure", scale=SURE),
-        also("batch of one", "a batch of one", B=1, values=APART),
-        *USUAL[1:],
-        ranges={"B": (9, 14), "K": (5, 8)},
-        gradients=("cls_logits", "dist_logits", "teacher_logits"),
-        scale=2.0,
-        values={"teacher_logits": _make_two_favourites},
-        name="{B:image}, {K} classes",
-    ),
+cases = shaped(
+    "cls_logits: B K; dist_logits: B K; teacher_logits: B K; labels: B < K",
+    also("values", ""),
+    also("other sizes", "two classes", K=2),
+    also("other sizes", "as many images as classes", B="K"),
+    also("other sizes", "one label", values={"labels": torch.zeros_like}, B="2*K + 3"),
+    also("large logits", "a teacher and heads that are sure", scale=SURE),
+    also("batch of one", "a batch of one", B=1, values=APART),
+    *USUAL[1:],
+    ranges={"B": (9, 14), "K": (5, 8)},
+    gradients=("cls_logits", "dist_logits", "teacher_logits"),
+    scale=2.0,
+    values={"teacher_logits": _make_two_favourites},
+    name="{B:image}, {K} classes",
 )

@@ -7,7 +7,7 @@ from vitedu.checks.judging import compare
 from vitedu.checks.observing import arguments, observation
 from vitedu.checks.training.random_draws_driver import GRADIENT_FLOW, dropping, repeated_draws
 from vitedu.checks.training.random_draws_reader import describe_variety, is_uneven
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal
+from vitedu.checks.writing.kit import Case, distinct, draw, normal
 
 WHOLE_SAMPLES = "every sample is 0 as a whole, or divided by 1 - drop_prob"
 DRAWS = "every sample is dropped with probability drop_prob, by a draw of its own"
@@ -15,17 +15,17 @@ DRAWS = "every sample is dropped with probability drop_prob, by a draw of its ow
 
 @compare.reader(dropping.__name__, facts=(GRADIENT_FLOW,))
 def _read_dropping(case: Case, seen: observation.Observation) -> None:
-    """Say what happened to the samples and, with ``extra["draws"]``, how often and to which."""
+    """Say what happened to the samples and, in the part "draws", how often and to which."""
     x, p, outputs = case.args["x"], case.args["drop_prob"], seen.draws.get("all outputs")
     if outputs is None or outputs.shape != x.shape:
         return
     factor = outputs.double() / x.double()
     factor = factor.reshape(*[*x.shape, 1][:2], -1)  # (B, tokens, numbers of each)
     seen.facts[WHOLE_SAMPLES] = _describe_factors(factor, 1 / (1 - p))
-    if not case.extra.get("draws"):
+    if case.part != "draws":
         return
     dropped = (factor == 0).flatten(1).all(dim=1).long()
-    calls = dropped.split(case.extra["size"])
+    calls = dropped.split(case.sizes)
     words = describe_variety(calls, "draw") if dropped.any() else "no sample is dropped"
     if words.endswith("draws in every batch") and (calls[0].diff() <= 0).all():
         words = "the first samples of every batch"
@@ -55,7 +55,7 @@ def cases(g: Generator) -> list[Case]:
     """
     T, D = distinct(g, 2, 3, 6)
     B, p, few = draw(g, 6, 8), draw(g, 3, 4) / 10, draw(g, 1, 2) / 10
-    again = {"driver": repeated_draws.__name__, "extra": {"seed": draw(g, 0, 10**6)}}
+    again = {"driver": repeated_draws.__name__, "seed": draw(g, 0, 10**6)}
 
     def case(note, part="other sizes", shape=(B, T, D), p=p, training=True, generator=True, **rest):
         x = normal(g, *shape, dtype=rest.pop("dtype", torch.float32))
@@ -64,18 +64,18 @@ def cases(g: Generator) -> list[Case]:
         if generator:
             args["generator"] = arguments.CpuGenerator(draw(g, 0, 10**6))
         words = f"x {tuple(shape)}, drop_prob {p}, {'training' if training else 'eval'}{note}"
-        rest = {"driver": dropping.__name__, "extra": {"size": len(x)}} | rest
+        rest = {"driver": dropping.__name__, "sizes": len(x)} | rest
         return Case(words, args, part, **rest)
 
     plain = {"driver": "call", "generator": False}
     # so few in a call that often all are dropped
-    in_pairs = {"shape": (800, 2), "extra": {"size": 2, "draws": True}}
+    in_pairs = {"shape": (800, 2), "sizes": 2}
     error = {"driver": "call", "raises": "ValueError"}
     return [
         case("", "values", training=False, gradients=("x",), **plain),
         case("", "values"),
         case("", "values", p=few, shape=(4 * B, T, D)),
-        case("", "draws", shape=(3000, 3, 2), p=0.4, extra={"size": 50, "draws": True}),
+        case("", "draws", shape=(3000, 3, 2), p=0.4, sizes=50),
         case(", without a generator", "draws", p=round(1 - p, 1), generator=False, **in_pairs),
         case("", "generator", shape=(60, D), **again),
         case(", by keyword", "generator", shape=(60, D), keywords=("generator",), **again),
@@ -95,6 +95,3 @@ def cases(g: Generator) -> list[Case]:
         case(", on an accelerator, with a generator on the CPU", "any device", on_accelerator=True),
         case(", on an accelerator", "any device", generator=False, on_accelerator=True),
     ]
-
-
-CHECKER = Checker()

@@ -3,7 +3,7 @@
 import torch
 from torch import Generator
 
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal, plural, usual
+from vitedu.checks.writing.kit import Case, distinct, draw, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -44,6 +44,3 @@ def cases(g: Generator) -> list[Case]:
         case(", one value each", "patches of one value", P=1),
         *usual(case),
     ]
-
-
-CHECKER = Checker()

@@ -4,7 +4,7 @@ import torch
 from torch import Generator
 
 from vitedu.checks.less_data import pairs
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, plural, usual
+from vitedu.checks.writing.kit import Case, distinct, draw, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -29,6 +29,3 @@ def cases(g: Generator) -> list[Case]:
         case("", "batch of one", B=1),
         *usual(case, half=True),
     ]
-
-
-CHECKER = Checker()

@@ -1,13 +1,20 @@
 """Images, labels and partners to mix: for ``mixup`` and ``cutmix``."""
 
+from typing import Any
+
 import torch
 
 from vitedu.checks.writing.inputs import normal
 
 
 def draw_labelled_pairs(
-    g, shape: tuple[int, ...], K: int, dtype=torch.float32, is_alike: bool = False, **how
-) -> dict:
+    g: torch.Generator,
+    shape: tuple[int, ...],
+    K: int,
+    dtype: torch.dtype = torch.float32,
+    is_alike: bool = False,
+    **how: Any,
+) -> dict[str, Any]:
     """Draw images, labels and partners to mix, and return the arguments of a call.
 
     The last class never occurs. Nobody is his own partner, if B > 2 no two are each other's, and

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import Generator
 
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal, plural, usual
+from vitedu.checks.writing.kit import Case, distinct, draw, normal, plural, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -34,6 +34,3 @@ def cases(g: Generator) -> list[Case]:
         case(B=N),
         *usual(partial(case, N=N + 30, M=N + 9), half=True),
     ]
-
-
-CHECKER = Checker()

@@ -1,6 +1,7 @@
 """A call with tensors on a simulated accelerator, the same on every machine."""
 
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,7 +15,7 @@ from vitedu.checks.observing.observation import Observation
 from vitedu.checks.observing.operations import KernelRecorder
 
 
-def call_on_accelerator(answer, case: Case, seen: Observation) -> None:
+def call_on_accelerator(answer: Any, case: Case, seen: Observation) -> None:
     """Call the answer with meta tensors, as if they were on a GPU.
 
     An error that has nothing to do with devices leaves the case undecided, for meta tensors have no

@@ -102,9 +102,10 @@ class LocalAnswer:
         kind = _NAME(type(self.answer))
         if self.answer is None or self.answer is Ellipsis:
             return PlainValue(is_empty=True, kind=kind)
-        value = to_plain(self.answer)
-        is_known = value is not _UNKNOWN
-        return PlainValue(value if is_known else None, is_known=is_known, kind=kind)
+        try:
+            return PlainValue(to_plain(self.answer), kind=kind)
+        except TypeError:
+            return PlainValue(is_known=False, kind=kind)
 
 
 _NAME = type.__dict__["__name__"].__get__  # a metaclass may override __name__
@@ -144,14 +145,11 @@ def _refusal_text(signature: inspect.Signature, positional: int, keywords: tuple
     return ""
 
 
-_UNKNOWN = object()
-
-
 def to_plain(value: Any) -> Any:
     """Convert NumPy and torch scalars and sequences to Python values, and strings to lower case.
 
-    Returns:
-        The value, or ``_UNKNOWN`` if it has another type.
+    Raises:
+        TypeError: it has another type.
     """
     if isinstance(value, str):
         return value.strip().casefold()
@@ -160,8 +158,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
         value = (value.reshape(()) if tuple(value.shape) == (1,) else value).tolist()
     if isinstance(value, (list, tuple)):
-        items = tuple(to_plain(item) for item in value)
-        return _UNKNOWN if any(item is _UNKNOWN for item in items) else items
+        return tuple(to_plain(item) for item in value)
     if isinstance(value, numbers.Real):
         return value if isinstance(value, int) else float(value)
-    return _UNKNOWN
+    raise TypeError(f"a {type(value).__name__} is no value of an exercise")

@@ -42,7 +42,7 @@ class ModuleRecipe(Recipe):
 
 @recipe
 class Layer(ModuleRecipe):
-    """A layer norm or a linear layer with the given weight and bias."""
+    """A layer with the given weight and bias: a norm, linear, or a convolution of patches."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
         self.weight, self.bias = weight, bias
@@ -50,11 +50,13 @@ class Layer(ModuleRecipe):
     def build(self) -> nn.Module:
         """Build a layer norm if the weight is a vector, a linear layer if it is a matrix."""
         shape, has_bias = list(self.weight.shape), self.bias is not None
-        layer = (
-            nn.LayerNorm(shape, 1e-6, bias=has_bias)
-            if len(shape) == 1
-            else nn.Linear(shape[1], shape[0], bias=has_bias)
-        )
+        layer: nn.Module
+        if len(shape) == 1:
+            layer = nn.LayerNorm(shape, 1e-6, bias=has_bias)
+        elif len(shape) == 2:
+            layer = nn.Linear(shape[1], shape[0], bias=has_bias)
+        else:  # (D, C, P, P)
+            layer = nn.Conv2d(shape[1], shape[0], shape[2], stride=shape[2], bias=has_bias)
         layer = layer.to(self.weight.dtype)
         state = {"weight": self.weight, "bias": self.bias}
         layer.load_state_dict({name: x for name, x in state.items() if x is not None})
@@ -74,7 +76,7 @@ class Wrapped(Layer):
 class Config(Recipe):
     """A ``ViTConfig`` with these fields."""
 
-    def __init__(self, **fields):
+    def __init__(self, **fields: Any):
         self.fields = fields
 
     def plain(self) -> dict[str, Any]:

@@ -60,7 +60,10 @@ class Case:
     frozen: tuple[str, ...] = ()  # parameters that get no gradient
     keeps_parameters: bool = False  # the layer runs with its own parameters, not those of ``state``
     repeats: str = ""  # of driver "second_call": the driver of the call
-    extra: dict[str, Any] = field(default_factory=dict)  # the driver's own options
+    instances: list[Any] | None = None  # of driver "second_call": layers that earlier calls built
+    options: tuple[str, ...] = ()  # of drivers that train, measure or sort a model: see there
+    other_mode: tuple[str, ...] = ()  # its parts in the mode that the model is not in
+    sizes: int | list[int] = 1  # of the batches into which a driver splits the first argument
 
     @property
     def is_usual(self) -> bool:
@@ -73,11 +76,8 @@ class Case:
 
 def size_of(case: Case) -> int:
     """Count the numbers in a case's tensors, as an estimate of its work."""
-    return sum(
-        value.numel()
-        for value in [*case.state.values(), *case.args.values()]
-        if isinstance(value, torch.Tensor)
-    )
+    leaves = tree_leaves((case.state, case.args))
+    return sum(x.numel() for x in leaves if isinstance(x, torch.Tensor))
 
 
 def build(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_flatten, tree_map
 
 from vitedu.checks.observing.case import Case, Recipe, build, build_args, tensors_in
 from vitedu.checks.observing.observation import (
@@ -33,7 +33,7 @@ from vitedu.checks.observing.settings import changed_settings, seed_everything
 DRIVERS: dict[str, Callable] = {}
 
 
-def driver(function):
+def driver(function: Callable) -> Callable:
     """Register a driver ``(answer, case, seen: Observation) -> None`` under its name."""
     DRIVERS[function.__name__] = function
     return function
@@ -51,7 +51,7 @@ def after_answer() -> None:
     """Do nothing once an answer has run; the grader puts ``ModuleState.restore`` here."""
 
 
-def call_answer(function, case: Case, args: dict[str, Any]) -> Any:
+def call_answer(function: Callable, case: Case, args: dict[str, Any]) -> Any:
     """Call a function with the case's positional and keyword arguments."""
     positional = [value for name, value in args.items() if name not in case.keywords]
     try:
@@ -69,7 +69,7 @@ def import_drivers() -> None:
 
 
 @driver
-def call(answer, case: Case, seen: Observation) -> None:
+def call(answer: Any, case: Case, seen: Observation) -> None:
     """Call a function on the case's arguments."""
     args, result = record_operations(seen, case, partial(call_answer, answer, case))
     store_outputs(seen, case, result)
@@ -86,19 +86,18 @@ def call(answer, case: Case, seen: Observation) -> None:
 
 
 @driver
-def module(answer, case: Case, seen: Observation) -> None:
+def module(answer: Any, case: Case, seen: Observation) -> None:
     """Construct a layer class, load the case's parameters by name, and call the instance."""
     layer = construct(answer, case, seen)
     if layer is None:
         return
     seen.facts[CONSTRUCTION] = "yes"
-    instances = case.extra.get("instances")
     layer.train(in_train_mode(case))
     before = module_state(layer)
     args, result = record_operations(seen, case, partial(call_answer, layer, case))
     store_outputs(seen, case, result)
     seen.modified = find_modified_args(case, args)
-    if instances is not None:
+    if case.instances is not None:
         seen.facts[SIDE_EFFECTS] = describe_changes(layer, before)
     if case.gradients or case.learns:
         torch.set_grad_enabled(True)
@@ -112,7 +111,7 @@ def module(answer, case: Case, seen: Observation) -> None:
 
 def in_train_mode(case: Case) -> bool:
     """Tell whether a case calls its layer in train mode. A right layer returns the same in both."""
-    usual = bool(case.gradients) or "instances" in case.extra
+    usual = bool(case.gradients) or case.instances is not None
     return usual if case.training is None else case.training
 
 
@@ -124,13 +123,13 @@ def describe_case(case: Case) -> str:
     )
 
 
-def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
+def construct(answer: Any, case: Case, seen: Observation) -> nn.Module | None:
     """Build ``answer(*init)`` and load the case's parameters; write down how they differ.
 
     Returns:
         The layer, or None if it is no module or its parameters have other names or shapes.
     """
-    instances = case.extra.get("instances", [])
+    instances = [] if case.instances is None else case.instances
     try:
         layer = instances[0] if instances else answer(*[build(x) for x in case.init.values()])
     finally:
@@ -195,19 +194,17 @@ def find_modified_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
     for name, value in case.args.items():
         if isinstance(value, Recipe):
             differs = value.is_modified(args[name])
-        elif before := tensors_in(name, value):
-            after = [x for _, x in tensors_in(name, args[name])]
-            differs = len(after) != len(before) or any(
-                _differs(now, old) for now, (_, old) in zip(after, before, strict=True)
-            )
         else:
-            differs = isinstance(value, (list, dict)) and value != args[name]
+            (before, form), (after, now) = tree_flatten(value), tree_flatten(args[name])
+            differs = form != now or any(map(_differs, after, before))
         if differs:
             names.append(name)
     return tuple(names)
 
 
-def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
+def _differs(now: Any, before: Any) -> bool:
+    if not isinstance(before, torch.Tensor):
+        return type(now) is not type(before) or now != before
     if type(now) not in (torch.Tensor, nn.Parameter):
         return True  # a subclass may say of itself that it equals everything
     kinds = [(x.shape, x.dtype, x.device, x.requires_grad) for x in (now, before)]

@@ -38,7 +38,7 @@ class CapturedOutput(io.TextIOBase):
     def writable(self):
         return True
 
-    def write(self, text):
+    def write(self, text: str) -> int:
         self.head += text[: max(0, MAX_OUTPUT - len(self.head))]
         self.length += len(text)
         return len(text)

@@ -4,6 +4,7 @@ Role: the driver ``second_call`` and the case that it runs.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -37,13 +38,13 @@ def second_call_cases(cases: list[Case]) -> list[Case]:
 
 
 @driver
-def second_call(answer, case: Case, seen: Observation) -> None:
+def second_call(answer: Any, case: Case, seen: Observation) -> None:
     """Make the case's call after a call with other values, on the same layer if there is one.
 
     Writes down whether the second result is the first one, whether the first result changed, which
     settings and random states either call changed for good, and what a third call gives.
     """
-    later = replace(case, driver=case.repeats, extra=case.extra | {"instances": []})
+    later = replace(case, driver=case.repeats, instances=[])
     others = {"args": other_values(case.args), "state": other_values(case.state)}
     before = replace(later, **others, record_operations=False)
     first = Observation()
@@ -60,7 +61,7 @@ def second_call(answer, case: Case, seen: Observation) -> None:
         _call_thrice(answer, replace(later, record_operations=False), seen)
 
 
-def _call_thrice(answer, case: Case, seen: Observation) -> None:
+def _call_thrice(answer: Any, case: Case, seen: Observation) -> None:
     """Write down what the same call gives once more, and the first item of the batch alone.
 
     Once more without gradients, where an answer may write into its inputs.

@@ -3,15 +3,15 @@
 import torch
 from torch import Generator
 
-from vitedu.checks.patches.linear_from_conv_driver import Conv, layer_from_layer
-from vitedu.checks.writing.kit import Case, Checker, draw, normal, usual
+from vitedu.checks.patches.linear_from_conv_driver import layer_from_layer
+from vitedu.checks.writing.kit import Case, Layer, draw, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:
     """Draw convolutions with and without bias."""
 
     def case(C, P, D, bias=True, note="", dtype=torch.float32, **rest):
-        conv = Conv(
+        conv = Layer(
             normal(g, D, C, P, P, dtype=dtype),
             None if bias is False else bias * normal(g, D, dtype=dtype),
         )
@@ -29,6 +29,3 @@ def cases(g: Generator) -> list[Case]:
         case(C, P, 1, part="rare sizes", note=", one output"),
         *usual(case, C, P, D)[::2],  # the one between turns tensors round; there are none
     ]
-
-
-CHECKER = Checker()

@@ -1,9 +1,10 @@
 """The driver of ``linear_from_conv``: a function that turns one layer into another."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
-from vitedu.checks.observing.arguments import ModuleRecipe, recipe
 from vitedu.checks.observing.case import Case, build_args
 from vitedu.checks.observing.drivers import call_answer, driver, find_modified_args
 from vitedu.checks.observing.observation import Observation, store_output, type_name
@@ -17,24 +18,8 @@ def memory(layer: nn.Module) -> list[torch.UntypedStorage]:
     return [STORAGE(value) for value in vars(layer)["_parameters"].values() if value is not None]
 
 
-@recipe
-class Conv(ModuleRecipe):
-    """A patch-embedding convolution with the given weight (D, C, P, P) and bias (D,)."""
-
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
-        self.weight, self.bias = weight, bias
-
-    def build(self) -> nn.Conv2d:
-        """Build the layer."""
-        D, C, P, _ = self.weight.shape
-        conv = nn.Conv2d(C, D, P, stride=P, bias=self.bias is not None, dtype=self.weight.dtype)
-        state = {"weight": self.weight, "bias": self.bias}
-        conv.load_state_dict({name: x for name, x in state.items() if x is not None})
-        return conv
-
-
 def store_linear(
-    layer, seen: Observation, source: str, given: list[torch.UntypedStorage]
+    layer: Any, seen: Observation, source: str, given: list[torch.UntypedStorage]
 ) -> dict[str, torch.Tensor]:
     """Store weight and bias of an ``nn.Linear``, whether it needs the bias and has its own memory.
 
@@ -62,7 +47,7 @@ def store_linear(
 
 
 @driver
-def layer_from_layer(answer, case: Case, seen: Observation) -> None:
+def layer_from_layer(answer: Any, case: Case, seen: Observation) -> None:
     """Call a function that makes an ``nn.Linear`` of a layer; note what it shows and shares."""
     args = build_args(case)
     (conv,) = args.values()

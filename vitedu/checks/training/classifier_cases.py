@@ -28,7 +28,7 @@ def classifier_state(g: torch.Generator, pixels: int, hidden: int, K: int, norm:
 
 
 @torch.no_grad()
-def predict(state: dict, images: torch.Tensor) -> torch.Tensor:
+def predict(state: dict[str, torch.Tensor], images: torch.Tensor) -> torch.Tensor:
     """Give the classes (B,) that a classifier predicts: in eval mode if it has a norm."""
     return RecordingClassifier(state).train("head.bias" in state)(images).argmax(dim=-1)
 
@@ -44,17 +44,17 @@ def draw_case(
     driver: str,
     words: str,
     sizes: list[int],
-    aspects: tuple[str, ...],
     part: str = "values",
+    *options: str,
     norm: bool = False,
     scales: tuple[float, ...] = (2.0,),
-    args: dict | None = None,
-    **extra,
+    args: dict[str, Any] | None = None,
+    **fields: Any,
 ) -> Case:
     """Draw a classifier of ``draw_sizes`` and batches, whose images are scaled in turn.
 
     The labels of the first batch are all right, those of the last all wrong, so that weighted means
-    differ. ``args`` are the arguments behind model and batches, ``extra`` options of the driver.
+    differ. ``args`` are the arguments behind model and batches, ``options`` are the driver's.
     """
     (C, H, W), (K, hidden) = net
     state, batches = classifier_state(g, C * H * W, hidden, K, norm), list[tuple]()
@@ -71,29 +71,30 @@ def draw_case(
         part,
         driver=driver,
         state=state,
-        extra={"aspects": aspects} | extra,
+        options=options,
         outputs=("mean_loss", "accuracy"),
         number=True,
         rtol=1e-4,
         atol=1e-5,
+        **fields,
     )
 
 
-def mode_cases(case: Callable, many: Any, few: Any) -> list:
+def mode_cases(case: Callable[..., Case], many: Any, few: Any) -> list[Case]:
     """Make the cases of an exercise that measures a model and leaves it as it was.
 
-    ``case(words, size, aspects, part, **extra)`` makes one; ``many`` and ``few`` are sizes.
+    ``case(words, size, part, *options, **fields)`` makes one; ``many`` and ``few`` are sizes.
     """
     train, awake = "a model in train mode", "a model in eval mode with a part in train mode"
-    left, parts = (("modes", "gradients"), "left as it was"), (("modes",), "modes of the parts")
+    left, parts = ("left as it was", "modes", "gradients"), ("modes of the parts", "modes")
     some, asleep = ("body", "body.1", "head"), f"{train} with a part in eval mode"
     return [
-        case(train, many, ("eval",), "eval mode", training=True),
-        case(awake, few, ("eval",), "eval mode", other_mode=("body.1",)),
+        case(train, many, "eval mode", "eval", training=True),
+        case(awake, few, "eval mode", "eval", other_mode=("body.1",)),
         case(train, few, *left, training=True),
         case("a model in eval mode, with gradients", few, *left, frozen=("body.0.weight",)),
-        case("gradients that were switched off before", few, *left, enabled=False),
+        case("gradients that were switched off before", few, *left, "gradients off"),
         case(asleep, few, *parts, training=True, other_mode=("body.2",)),
         case(awake, few, *parts, other_mode=some),
-        case("a model in eval mode, its graph", few, ("graph",), "no graph"),
+        case("a model in eval mode, its graph", few, "no graph", "graph"),
     ]

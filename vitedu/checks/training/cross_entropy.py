@@ -3,7 +3,7 @@
 import torch
 from torch import Generator
 
-from vitedu.checks.writing.kit import USUAL, Case, Checker, also, draw, shaped
+from vitedu.checks.writing.kit import USUAL, Case, also, draw, shaped
 
 PLAIN = "logits: B K; labels: B < K"
 SMOOTHING, STRONGER = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
@@ -55,11 +55,9 @@ def cases(g: Generator) -> list[Case]:
     return result
 
 
-CHECKER = Checker(
-    forbidden=frozenset(
-        "cross_entropy cross_entropy_loss cross_entropy_loss.default aten.cross_entropy_loss "
-        "linear_cross_entropy".split()
-    ),
-    forbidden_words="F.cross_entropy and nn.CrossEntropyLoss",
-    weights={"large scores": 3},
+forbidden = frozenset(
+    "cross_entropy cross_entropy_loss cross_entropy_loss.default aten.cross_entropy_loss "
+    "linear_cross_entropy".split()
 )
+forbidden_words = "F.cross_entropy and nn.CrossEntropyLoss"
+weights = {"large scores": 3}

@@ -1,6 +1,7 @@
 """A small classifier that records how it is used, and the driver that has it evaluated."""
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -50,37 +51,35 @@ class RecordingClassifier(nn.Module):
 
 
 def batches_of(case: Case):
-    """Return the batches as a list or, with ``extra["once"]``, as a generator that is read once."""
+    """Return the batches as a list or, with the option "once", as a generator."""
     batches = [(images.clone(), labels.clone()) for images, labels in case.args["batches"]]
-    return (pair for pair in batches) if case.extra.get("once") else batches
+    return (pair for pair in batches) if "once" in case.options else batches
 
 
 def classifier_of(case: Case) -> RecordingClassifier:
-    """Return the classifier of an earlier call, or a new one, with the case's weights and modes.
-
-    The parts named in ``extra["other_mode"]`` are in the mode that the model is not in.
-    """
+    """Return the classifier of an earlier call, or a new one, with the case's weights and modes."""
     CALLS.clear()
-    instances = case.extra.get("instances", [])
+    instances = [] if case.instances is None else case.instances
     if not instances:
         instances.append(RecordingClassifier(case.state))
     model = instances[0]
     model.load_state_dict(case.state)
-    model.train(case.extra["training"])
-    for name in case.extra.get("other_mode", ()):
+    model.train(bool(case.training))
+    for name in case.other_mode:
         part = model.get_submodule(name)
         part.training = not part.training
     return model
 
 
 @driver
-def evaluation(answer, case: Case, seen: Observation) -> None:
+def evaluation(answer: Any, case: Case, seen: Observation) -> None:
     """Evaluate the case's classifier, which replaces ``args["model"]``.
 
-    ``extra["aspects"]`` lists what to write down: "results", "eval", "modes", "gradients", "graph".
+    It writes down the results or, where the options name them, "eval", "modes", "gradients" and
+    "graph". With "gradients off" the caller has switched gradients off.
     """
-    model, was_enabled = classifier_of(case), case.extra.get("enabled", True)
-    for name in case.extra.get("frozen", ()):
+    model, was_enabled = classifier_of(case), "gradients off" not in case.options
+    for name in case.frozen:
         model.get_parameter(name).requires_grad_(False)
     for value in nn.Module.parameters(model):  # what an earlier loss.backward() left
         value.grad = torch.ones_like(value)
@@ -95,15 +94,16 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         object.__setattr__(part, "__class__", kind)
     inputs = {n: value for n, value in case.args.items() if n not in ("model", "batches")}
     seen.modified = find_modified_args(replace(case, args=inputs), args)
-    if "instances" in case.extra:
+    if case.instances is not None:
         seen.facts[SIDE_EFFECTS] = describe_changes(model, state)
-    if "results" in case.extra["aspects"]:
-        store_outputs(seen, case, result)
     facts = _describe_use(model, state, case.state, result)
     was, now = ("possible" if x else "switched off" for x in (was_enabled, is_enabled))
     facts["gradients"][f"gradients {was} afterwards, as before"] = now
-    for aspect in case.extra["aspects"]:
-        seen.facts |= facts.get(aspect, {})
+    asked = [facts[aspect] for aspect in facts if aspect in case.options]
+    for found in asked:
+        seen.facts |= found
+    if not asked:
+        store_outputs(seen, case, result)
 
 
 def _describe_use(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,7 +16,7 @@ Rows = list[tuple[str, list[torch.Tensor]]]  # (value of an option, parameters) 
 
 
 @driver
-def groups(answer, case: Case, seen: Observation) -> None:
+def groups(answer: Any, case: Case, seen: Observation) -> None:
     """Call a function that sorts a model's parameters into groups; write down which are where."""
     args = build_args(case)
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
@@ -28,7 +29,7 @@ def groups(answer, case: Case, seen: Observation) -> None:
         return
     if option == "weight_decay":
         seen.facts["two groups"] = f"{len(rows)} group(s)"
-        if case.extra.get("order"):
+        if "order" in case.options:
             is_first = rows and rows[0][0] == f"{args['weight_decay']:.6g}"
             seen.facts["the group that decays first"] = "first" if is_first else "second"
     seen.facts[f"every parameter once, each with its {option}"] = describe_groups(names, rows)
@@ -49,7 +50,7 @@ def describe_groups(names: dict[int, str], rows: Rows) -> str:
     return "; ".join(f"{v}: {', '.join(sorted(who))}" for v, who in sorted(by_value.items()) if who)
 
 
-def read_groups(result, option: str) -> tuple[Rows, str]:
+def read_groups(result: Any, option: str) -> tuple[Rows, str]:
     """Read the groups as an optimizer would.
 
     Returns:

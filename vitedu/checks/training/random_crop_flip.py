@@ -6,7 +6,7 @@ from torch import Generator
 from vitedu.checks.observing import arguments
 from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
 from vitedu.checks.training.random_draws_driver import random_batches, repeated_draws
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw
+from vitedu.checks.writing.kit import Case, distinct, draw
 
 
 def cases(g: Generator) -> list[Case]:
@@ -18,7 +18,7 @@ def cases(g: Generator) -> list[Case]:
     """
 
     def case(sizes, C, H, W, padding, note="", part="values", dtype=torch.uint8, **rest):
-        B, extra = sum(sizes), {"size": sizes} | rest.pop("extra", {})
+        B = sum(sizes)
         pixels = torch.randint(0, 256, (B, C, H, W), generator=g, dtype=torch.uint8)
         images = pixels if dtype == torch.uint8 else (pixels.double() / 256).to(dtype)
         if dtype == torch.float64:
@@ -29,18 +29,18 @@ def cases(g: Generator) -> list[Case]:
         generator = arguments.CpuGenerator(draw(g, 0, 10**6))
         args = {"images": images, "padding": padding, "generator": generator}
         rest = {"driver": random_batches.__name__} | rest
-        return Case(name, args, part, extra=extra, **rest)
+        return Case(name, args, part, sizes=sizes, **rest)
 
     H, W = distinct(g, 2, 5, 7)
     # with more padding, most windows that are turned upside down are windows again
     B, C, p = draw(g, 12, 16), draw(g, 2, 4), draw(g, 2, min(3, min(H, W) - 3))
-    few, again = [B] * 4, {"extra": {"seed": draw(g, 0, 10**6)}, "driver": repeated_draws.__name__}
+    few, again = [B] * 4, {"seed": draw(g, 0, 10**6), "driver": repeated_draws.__name__}
     other, rare, one = "other sizes", "rare padding", "batch of one"
     on_cpu = ", on an accelerator, with a generator on the CPU"
     return [
         case(few, C, H, W, p),
         case(few, C, W, H, p, dtype=torch.float32),
-        case([1200, *[3] * 20], 1, H + 1, W + 1, 2, part="draws", extra={"draws": True}),
+        case([1200, *[3] * 20], 1, H + 1, W + 1, 2, part="draws"),
         case(few, 1, W, W, p, ", square", other),
         case([1] * 40, C, H, W, p, ", one by one", one),
         # so many batches that one coin for each of them does not fall alike in all
@@ -51,6 +51,3 @@ def cases(g: Generator) -> list[Case]:
         case(few, C, H, W, p, ", turned round in memory", "layout", turned=True),
         case([4], C, H, W, p, on_cpu, "any device", on_accelerator=True),
     ]
-
-
-CHECKER = Checker()

@@ -67,7 +67,7 @@ def describe_windows(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
 
 @reader("random_batches")
 def read_random_images(case: Case, seen: Observation) -> None:
-    """Write down what the windows are and, with ``extra["draws"]``, how they were drawn."""
+    """Write down what the windows are and, in the part "draws", how they were drawn."""
     outputs = seen.draws.get("all outputs")
     if outputs is None or outputs.shape != case.args["images"].shape:
         return
@@ -75,9 +75,9 @@ def read_random_images(case: Case, seen: Observation) -> None:
     if (draws == draws[0]).all() and (draws >= 0).all():
         words = "the same window of every image, so that nothing is drawn"
     seen.facts[WINDOW] = words
-    if not case.extra.get("draws") or (draws < 0).any():
+    if case.part != "draws" or (draws < 0).any():
         return
-    calls, places = draws.split(case.extra["size"]), 2 * case.args["padding"] + 1
+    calls, places = draws.split(case.sizes), 2 * case.args["padding"] + 1
     counts = {"top": places, "left": places, "coin": 2}
     own: dict[str, torch.Tensor] = {}  # what is drawn anew for every image
     wrong: list[str] = []

@@ -1,5 +1,7 @@
 """The drivers of random functions: known states of a generator, and batch after batch with one."""
 
+from typing import Any
+
 import torch
 
 from vitedu.checks.observing.case import Case, build_args
@@ -11,7 +13,7 @@ GRADIENT_FLOW = "gradients pass where a sample stays"
 
 
 @driver
-def repeated_draws(answer, case: Case, seen: Observation) -> None:
+def repeated_draws(answer: Any, case: Case, seen: Observation) -> None:
     """Call a random function several times and store the outputs.
 
     "first" and "again" use the same generator state with different global states, "other" and
@@ -21,7 +23,7 @@ def repeated_draws(answer, case: Case, seen: Observation) -> None:
     for name, seed, global_seed in calls:
         seed_everything(global_seed)
         args = build_args(case)
-        args["generator"].manual_seed(seed + case.extra["seed"])
+        args["generator"].manual_seed(seed + (case.seed or 0))
         before = args["generator"].get_state()
         store_output(seen, name, call_answer(answer, case, args), is_random=True)
         has_moved = not torch.equal(args["generator"].get_state(), before)
@@ -29,14 +31,14 @@ def repeated_draws(answer, case: Case, seen: Observation) -> None:
 
 
 @driver
-def random_batches(answer, case: Case, seen: Observation) -> None:
+def random_batches(answer: Any, case: Case, seen: Observation) -> None:
     """Call a random function on one batch after another with the same generator; store all outputs.
 
-    ``extra["size"]`` splits the first argument into batches: one size, or a list of them.
+    ``sizes`` splits the first argument into batches: one size, or a list of them.
     """
     args, outputs = build_args(case), list[torch.Tensor]()
     name = next(iter(args))
-    for x in args[name].split(case.extra["size"]):
+    for x in args[name].split(case.sizes):
         result = call_answer(answer, case, {**args, name: x})
         store_output(seen, f"output for {len(x)}", result, is_random=True)
         if not isinstance(result, torch.Tensor) or result.shape != x.shape:
@@ -49,14 +51,14 @@ def random_batches(answer, case: Case, seen: Observation) -> None:
 
 
 @driver
-def dropping(answer, case: Case, seen: Observation) -> None:
+def dropping(answer: Any, case: Case, seen: Observation) -> None:
     """Do the same with a function that drops samples, and say whether gradients pass."""
     random_batches(answer, case, seen)
     if "all outputs" not in seen.draws:
         return
     torch.set_grad_enabled(True)
     args = build_args(case)
-    leaf = args["x"].split(case.extra["size"])[0].requires_grad_()
+    leaf = args["x"].split(case.sizes)[0].requires_grad_()
     result = call_answer(answer, case, {**args, "x": leaf.clone()})
     torch.set_grad_enabled(True)  # if the call switched it off, the part "again" reports that
     factor = result.detach() / leaf.detach()  # by which each number was multiplied

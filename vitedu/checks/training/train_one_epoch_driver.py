@@ -2,6 +2,8 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import nn
@@ -22,7 +24,7 @@ class PlainDescent(torch.optim.Optimizer):
     takes seconds.
     """
 
-    def __init__(self, parameters, lr: float):
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float):
         first, *others = parameters
         self.param_groups = [
             {"params": some, "lr": lr, "weight_decay": 0.0} for some in ([first], others)
@@ -36,7 +38,7 @@ class PlainDescent(torch.optim.Optimizer):
             for parameter in group["params"]:
                 parameter.grad = None
 
-    def step(self, closure=None):
+    def step(self, closure: Callable | None = None):
         """Take one step of gradient descent and record it."""
         loss = closure() if closure else None
         squares = 0.0
@@ -55,7 +57,7 @@ class Decay:
     def __init__(self, optimizer: PlainDescent, factor: float):
         self.optimizer, self.factor = optimizer, factor
 
-    def step(self, epoch=None) -> None:
+    def step(self, epoch: int | None = None) -> None:
         """Multiply the learning rate of every group."""
         STEPS.append(("scheduler", 0.0))
         for group in self.optimizer.param_groups:
@@ -67,15 +69,15 @@ class Decay:
 
 
 @driver
-def epoch(answer, case: Case, seen: Observation) -> None:
+def epoch(answer: Any, case: Case, seen: Observation) -> None:
     """Train the case's classifier for an epoch.
 
-    ``extra["aspects"]`` lists what to write down: "results", "learning", "mode", "order";
-    ``extra["gradients_left"]`` has the model come with gradients.
+    It writes down the results or, where the options name them, "learning", "mode" and "order".
+    With "gradients left" the model comes with gradients.
     """
     STEPS.clear()
     model = classifier_of(case)
-    if case.extra.get("gradients_left"):  # by whoever used the model before
+    if "gradients left" in case.options:  # by whoever used the model before
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
     before = module_state(model)
@@ -83,14 +85,14 @@ def epoch(answer, case: Case, seen: Observation) -> None:
     scheduler = Decay(optimizer, case.args["scheduler"])
     args = {"model": model, "batches": batches_of(case)}
     result = call_answer(answer, case, args | {"optimizer": optimizer, "scheduler": scheduler})
-    if "instances" in case.extra:
+    if case.instances is not None:
         # The exercise does not say in which mode the model is left.
-        model.train(case.extra["training"])
+        model.train(bool(case.training))
         seen.facts[SIDE_EFFECTS] = describe_changes(model, before)
-    aspects, count = case.extra["aspects"], len(case.args["batches"])
-    if "results" in aspects:
+    count = len(case.args["batches"])
+    if {"learning", "mode", "order"}.isdisjoint(case.options):
         _store_means(seen, case, result)
-    if "learning" in aspects:
+    if "learning" in case.options:
         norms = [norm for who, norm in STEPS if who == "optimizer"] + [-1.0] * count
         measured = torch.tensor(norms[:count], dtype=torch.float64, device="cpu")
         seen.arrays["gradient norm at each step"] = measured
@@ -98,10 +100,10 @@ def epoch(answer, case: Case, seen: Observation) -> None:
         seen.arrays["parameters after the epoch"] = torch.cat(state)
         options = [{n: v for n, v in g.items() if n != "params"} for g in optimizer.param_groups]
         seen.facts["the optimizer's groups as the scheduler leaves them"] = str(options)
-    if "mode" in aspects:
+    if "mode" in case.options:
         modes = sorted({mode for mode, learns in CALLS if learns})
         seen.facts["every part of the model in train mode"] = ", ".join(modes) or "never called"
-    if "order" in aspects:
+    if "order" in case.options:
         walk = " ".join(who for who, _ in STEPS) or "neither is stepped"
         seen.facts["for every batch one step of the optimizer, then one of the scheduler"] = walk
 

@@ -1,5 +1,7 @@
 """The driver of ``warmup_cosine``: a function that is called for every step."""
 
+from typing import Any
+
 import torch
 
 from vitedu.checks.observing.case import Case
@@ -8,7 +10,7 @@ from vitedu.checks.observing.observation import Observation, store_output
 
 
 @driver
-def schedule(answer, case: Case, seen: Observation) -> None:
+def schedule(answer: Any, case: Case, seen: Observation) -> None:
     """Call a function for every step in ``args["step"]`` and store its numbers as one array."""
     rates = []
     for step in case.args["step"]:

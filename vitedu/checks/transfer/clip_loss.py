@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+from vitedu.checks.writing.kit import USUAL, also, shaped
 
 FEATURES = "image_features: B D; text_features: B D; temperature = "
 
@@ -30,17 +30,15 @@ PAIRS = (
 SIZES = {"B": (4, 7), "D": (3, 6)}
 COMMON: dict = {"values": VALUES, "name": "{B:pair} of {D} features", "rtol": 2e-4, "atol": 2e-5}
 
-CHECKER = Checker(
-    cases=shaped(
-        FEATURES + "t / 10",
-        also("values", ""),
-        also("temperatures", "a small temperature", shapes=FEATURES + "0.05"),
-        also("large logits", "logits of 10,000", shapes=FEATURES + "1e-4", rtol=1e-3, atol=2e-2),
-        also("temperatures", "a large temperature", shapes=FEATURES + "10.0"),
-        also("temperatures", "1, by keyword", shapes=FEATURES + "1.0", keywords=("temperature",)),
-        also("other sizes", "many pairs of many features", B="2*t + 5", D="100 + t"),
-        *PAIRS,
-        ranges=SIZES | {"t": (2, 6)},
-        **COMMON,
-    ),
+cases = shaped(
+    FEATURES + "t / 10",
+    also("values", ""),
+    also("temperatures", "a small temperature", shapes=FEATURES + "0.05"),
+    also("large logits", "logits of 10,000", shapes=FEATURES + "1e-4", rtol=1e-3, atol=2e-2),
+    also("temperatures", "a large temperature", shapes=FEATURES + "10.0"),
+    also("temperatures", "1, by keyword", shapes=FEATURES + "1.0", keywords=("temperature",)),
+    also("other sizes", "many pairs of many features", B="2*t + 5", D="100 + t"),
+    *PAIRS,
+    ranges=SIZES | {"t": (2, 6)},
+    **COMMON,
 )

@@ -3,8 +3,8 @@
 import torch
 from torch import Generator
 
-from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renaming
-from vitedu.checks.writing.kit import Case, Checker, distinct, normal, plural
+from vitedu.checks.transfer.convert_torchvision_weights_driver import renaming
+from vitedu.checks.writing.kit import Case, distinct, normal, plural
 
 
 def cases(g: Generator) -> list[Case]:
@@ -19,7 +19,7 @@ def cases(g: Generator) -> list[Case]:
         shapes = {name: x.shape for name, x in model.state_dict().items()}
         tensors = {name: normal(g, *shape, dtype=dtype) for name, shape in shapes.items()}
         name = f"a state_dict of {plural(depth, 'block')}, {len(tensors)} tensors{note}"
-        return Case(name, {"state_dict": StateDict(**tensors)}, part, driver=renaming.__name__)
+        return Case(name, {"state_dict": tensors}, part, driver=renaming.__name__)
 
     return [
         case(3),
@@ -27,6 +27,3 @@ def cases(g: Generator) -> list[Case]:
         case(25, "other sizes", note=", one more than vit_l_16"),
         case(2, "dtype", torch.float64, ", float64"),
     ]
-
-
-CHECKER = Checker()

@@ -3,41 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
-from vitedu.checks.observing.arguments import recipe
-from vitedu.checks.observing.case import Case, Recipe, build_args
+from vitedu.checks.observing.case import Case, build_args
 from vitedu.checks.observing.drivers import call_answer, driver, find_modified_args
 from vitedu.checks.observing.observation import Observation, store_output, type_name
-
-
-@recipe
-class StateDict(Recipe):
-    """A dict of tensors by name, like a model's state dict."""
-
-    def __init__(self, **tensors: torch.Tensor):
-        self.tensors = tensors
-
-    def plain(self) -> dict[str, Any]:
-        """Return the tensors."""
-        return dict(self.tensors)
-
-    def build(self) -> dict[str, torch.Tensor]:
-        """Build the dict."""
-        return {name: tensor.clone() for name, tensor in self.tensors.items()}
-
-    def is_modified(self, state_dict: dict[str, torch.Tensor]) -> bool:
-        """Tell whether a name or a value changed."""
-        return list(state_dict) != list(self.tensors) or not all(
-            map(torch.equal, state_dict.values(), self.tensors.values())
-        )
-
 
 _MAX_NAMES = 350  # names; a right answer to a case has fewer, and no reply carries many more
 
 
 @driver
-def renaming(answer, case: Case, seen: Observation) -> None:
+def renaming(answer: Any, case: Case, seen: Observation) -> None:
     """Call a function that renames the tensors of a dict; store each under its new name."""
     args = build_args(case)
     result = call_answer(answer, case, args)

@@ -3,7 +3,7 @@
 from torch import Generator
 
 from vitedu.checks.training.parameter_groups_driver import Network, groups
-from vitedu.checks.writing.kit import Case, Checker, draw
+from vitedu.checks.writing.kit import Case, draw
 
 
 def cases(g: Generator) -> list[Case]:
@@ -24,6 +24,3 @@ def cases(g: Generator) -> list[Case]:
         case(3, "three blocks", decay=1.0),
         case(4, "four blocks, the lower ones frozen", "frozen parameters", frozen=below),
     ]
-
-
-CHECKER = Checker()

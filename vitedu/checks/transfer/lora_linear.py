@@ -6,7 +6,7 @@ import torch
 from torch import Generator
 
 from vitedu.checks.transfer.lora_linear_driver import merging
-from vitedu.checks.writing.kit import Case, Checker, Layer, distinct, normal, usual
+from vitedu.checks.writing.kit import Case, Layer, distinct, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -53,4 +53,5 @@ def cases(g: Generator) -> list[Case]:
     ]
 
 
-CHECKER = Checker(weights={"merged": 3}, given=("__init__",))
+weights = {"merged": 3}
+given = ("__init__",)

@@ -1,5 +1,7 @@
 """The driver of ``LoRALinear``: a layer with an adapter, merged."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -10,7 +12,7 @@ from vitedu.checks.patches.linear_from_conv_driver import STORAGE, store_linear
 
 
 @driver
-def merging(answer, case: Case, seen: Observation) -> None:
+def merging(answer: Any, case: Case, seen: Observation) -> None:
     """Build a layer with an adapter, merge it; store the result and what became of the layer.
 
     Then its thin matrices change, and it is merged once more.

@@ -4,7 +4,7 @@ import torch
 from torch import Generator
 
 from vitedu.checks.vit_and_cnn.effective_receptive_field_driver import FeatureMap
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal, usual
+from vitedu.checks.writing.kit import Case, distinct, draw, normal, usual
 
 
 def cases(g: Generator) -> list[Case]:
@@ -33,6 +33,3 @@ def cases(g: Generator) -> list[Case]:
         case(B, C, 1, 1, "rare grids", note=", one cell that every pixel reaches"),
         *usual(case, B, C, gh, gw),
     ]
-
-
-CHECKER = Checker()

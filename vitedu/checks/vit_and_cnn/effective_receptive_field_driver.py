@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from vitedu.checks.observing.arguments import ModuleRecipe, recipe
+from vitedu.checks.observing.arguments import Layer, ModuleRecipe, recipe
 
 
 @recipe
@@ -15,13 +15,7 @@ class FeatureMap(ModuleRecipe):
 
     def build(self) -> nn.Module:
         """Build the network. The second kernel is as wide as its stride."""
-        (M, C, k, _), (D, _, P, _) = self.first.shape, self.second.shape
-        dtype = self.first.dtype
-        layers = nn.Sequential(
-            nn.Conv2d(C, M, k, padding=k // 2, bias=False, dtype=dtype),
-            nn.Tanh(),
-            nn.Conv2d(M, D, P, stride=P, bias=False, dtype=dtype),
-        )
-        state = {"0.weight": self.first.clone(), "2.weight": self.second.clone()}
-        layers.load_state_dict(state)
-        return layers
+        M, C, k, _ = self.first.shape
+        first = nn.Conv2d(C, M, k, padding=k // 2, bias=False, dtype=self.first.dtype)
+        first.load_state_dict({"weight": self.first})
+        return nn.Sequential(first, nn.Tanh(), Layer(self.second, None).build())

@@ -4,13 +4,13 @@ from torch import Generator
 
 from vitedu.checks.training import classifier_cases
 from vitedu.checks.training.evaluation_driver import evaluation
-from vitedu.checks.writing.kit import Case, Checker, distinct, draw, normal
+from vitedu.checks.writing.kit import Case, distinct, draw, normal
 
 
 def cases(g: Generator) -> list[Case]:
     """Draw classifiers that read each pixel by itself: each shift changes some predictions."""
 
-    def case(words, B, aspects, part="values", shift=None, is_stable=None, scale=1.0, **extra):
+    def case(words, B, part="values", *options, shift=None, is_stable=None, scale=1.0, **rest):
         state = classifier_cases.classifier_state(g, C * H * W, hidden, K, norm=True)
         state["head.weight"] *= scale
         images, shift = normal(g, many, C, H, W), shift or (dy, dx)
@@ -20,33 +20,29 @@ def cases(g: Generator) -> list[Case]:
             )
             images = images[(before == after) == is_stable]
         args = {"model": None, "images": images[:B], "shift": shift}
-        rest = {"number": True, "turned": extra.pop("turned", False)}
-        extra = {"aspects": aspects, "training": False} | extra
+        rest |= {"driver": evaluation.__name__, "number": True, "options": options}
         name = f"{words}, {B} image(s) of {H} x {W} px, shift {shift}"
-        return Case(name, args, part, driver=evaluation.__name__, state=state, extra=extra, **rest)
+        return Case(name, args, part, state=state, **rest)
 
     C, (H, W), (dy, dx) = draw(g, 2, 3), distinct(g, 2, 6, 8), distinct(g, 2, 1, 2)
     K, hidden = distinct(g, 2, 4, 6)
     # so many that two shifts seldom leave the same number of predictions as they were
     many, few = draw(g, 201, 300), draw(g, 3, 5)
-    results, other, rare = ((("results",), p) for p in ("values", "other shifts", "rare inputs"))
+    other, rare = "other shifts", "rare inputs"
     return [
-        case("a model in eval mode", many, *results),
-        case("up and to the left", many, *results, shift=(-dx, -dy)),
-        case("farther to the right", many, *results, shift=(dy, dx + 2)),
+        case("a model in eval mode", many),
+        case("up and to the left", many, shift=(-dx, -dy)),
+        case("farther to the right", many, shift=(dy, dx + 2)),
         *classifier_cases.mode_cases(case, many, few),
-        case("no shift at all", few, *other, shift=(0, 0)),
-        case("to the right alone", many, *other, shift=(0, 3)),
-        case("as far down as to the right", few, *other, shift=(dx, dx)),
-        case("no class changes", few, *other, is_stable=True),
-        case("every class changes", few, *other, is_stable=False),
-        case("two images", 2, *other),
-        case("one image", 1, *other, is_stable=True),
-        case("one image", 1, *other, is_stable=False),
-        case("once around and on", many, *rare, shift=(H + dy, W + dx)),
-        case("logits in the hundreds", many, *rare, scale=200.0),
-        case("axes turned round in memory", few, ("results",), "layout", turned=True),
+        case("no shift at all", few, other, shift=(0, 0)),
+        case("to the right alone", many, other, shift=(0, 3)),
+        case("as far down as to the right", few, other, shift=(dx, dx)),
+        case("no class changes", few, other, is_stable=True),
+        case("every class changes", few, other, is_stable=False),
+        case("two images", 2, other),
+        case("one image", 1, other, is_stable=True),
+        case("one image", 1, other, is_stable=False),
+        case("once around and on", many, rare, shift=(H + dy, W + dx)),
+        case("logits in the hundreds", many, rare, scale=200.0),
+        case("axes turned round in memory", few, "layout", turned=True),
     ]
-
-
-CHECKER = Checker()

@@ -2,7 +2,7 @@
 
 Role: ``shaped`` writes the cases of an exercise whose inputs are random tensors and sizes::
 
-    cases=shaped(
+    cases = shaped(
         "images: B C gh*P gw*P; patch_size = P",
         also("other sizes", "square", gw="gh"),
         *USUAL,
@@ -42,7 +42,7 @@ class Variation:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def also(part: str, note: str, **changes) -> Variation:
+def also(part: str, note: str, **changes: Any) -> Variation:
     """Describe one more case.
 
     Args:
@@ -58,7 +58,7 @@ def also(part: str, note: str, **changes) -> Variation:
     return Variation(part, note, letters, options)
 
 
-def refused(note: str, mentions: str = "", **changes) -> Variation:
+def refused(note: str, mentions: str = "", **changes: Any) -> Variation:
     """Describe a case that must raise a ValueError whose message names the sizes ``mentions``."""
     options = {"raises": "ValueError", "mentions": mentions, "name": note, "gradients": ()}
     return also("errors", "", **{**options, **changes})
@@ -84,8 +84,7 @@ def usual(case: Callable[..., Case], *sizes: Any, half: bool = False) -> list[Ca
     ]
 
 
-Options = dict[str, Any]  # fields of a ``Case`` or a ``Mistake`` that several of them share
-EXACT: Options = {"rtol": 1e-6, "atol": 1e-6}  # values are moved, not computed
+EXACT: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-6}  # values are moved, not computed
 
 
 def shaped(
@@ -96,7 +95,7 @@ def shaped(
     gradients: tuple[str, ...] | None = None,
     values: Mapping[str, Callable[[torch.Tensor], Any]] | None = None,
     layer: Callable | None = None,
-    **common,
+    **common: Any,
 ) -> Callable[[torch.Generator], list[Case]]:
     """Return a function that makes the cases of an exercise from a generator.
 

@@ -1,28 +1,29 @@
 """What an author writes about an exercise, and how it is found.
 
 Role: ``Checker`` holds everything about one exercise except its reference: cases, mistakes with
-their words, forbidden functions. ``vitedu/checks/<chapter>/<exercise>.py`` defines it as
-``CHECKER``, and ``find_checker`` finds it by the exercise's id. In that file ``cases`` may make the
-cases; the mistakes stand beside it, in ``<exercise>.toml``. The value exercises of a chapter share
-one file, ``values.py``.
+their words, forbidden functions. ``find_checker`` finds it by the exercise's id:
+``vitedu/checks/<chapter>/<exercise>.py`` defines those of its fields that only Python can say, by
+their names, and ``<exercise>.toml`` beside it has the words. The value exercises of a chapter share
+one file, ``values.toml``.
 """
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
-from types import ModuleType
 from typing import Any
 
 import torch
 
 from vitedu import exercises
 from vitedu.checks.observing.case import Case, has_float64_inputs, is_float
+from vitedu.checks.observing.observation import Observation
 from vitedu.checks.observing.second_call import second_call_cases
+from vitedu.checks.writing.drawing import Drawing
 from vitedu.checks.writing.families import general_mistakes
 from vitedu.checks.writing.inputs import CheckGenerator
-from vitedu.checks.writing.mistake_files import read_mistakes, read_parts, read_values
-from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
+from vitedu.checks.writing.mistake_files import read_values, read_words
+from vitedu.checks.writing.mistakes import Mistake, ValueMistake, apply_mistakes
 
 MOST_POLISH = 0.25
 
@@ -31,7 +32,7 @@ MOST_POLISH = 0.25
 class Checker:
     """Everything that decides one exercise whose answer is code."""
 
-    exercise: str = ""  # ``find_checker`` writes its id, reference and bank
+    exercise: str = ""  # ``find_checker`` writes its id, reference, cases and words
     reference: Any = None  # the object named like the exercise in its chapter's module
     # makes fresh inputs and sizes from a seeded generator
     cases: Callable[[torch.Generator], list[Case]] = lambda g: []
@@ -44,10 +45,8 @@ class Checker:
     most_polish: float = MOST_POLISH  # the largest share of the points that polish may have
     # part -> its share of the points; default 3 for "values", 1 for any other
     weights: dict[str, int] = field(default_factory=dict)
-    # part -> (why, try), from its TOML: shown if this part fails first and no mistake is recognised
-    advice: dict[str, tuple[str, str]] = field(default_factory=dict)
-    # (case, observation, ids of mistakes) -> drawing.Drawing or None
-    picture: Callable | None = None
+    # of a counterexample whose shapes are right and whose values are not
+    picture: Callable[[Case, Observation], Drawing | None] | None = None
     given: tuple[str, ...] = ()  # methods that the notebook provides
 
     # --- grading ---------------------------------------------------------------------------------
@@ -104,6 +103,18 @@ class Checker:
         return apply_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
 
 
+@dataclass(frozen=True)
+class ValueChecker:
+    """Everything that decides one exercise whose answer is a value: all of it is TOML."""
+
+    exercise: str
+    reference: Any
+    bank: tuple[ValueMistake, ...]
+    proves: str  # what the right value shows
+    rtol: float = 1e-6
+    atol: float = 1e-9
+
+
 @cache
 def find_checker(exercise_id: str):
     """Load the checker of an exercise: a ``Checker`` or a ``ValueChecker``.
@@ -114,12 +125,12 @@ def find_checker(exercise_id: str):
     """
     exercise = exercises.find(exercise_id)
     module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.file_stem}")
-    reference = getattr(importlib.import_module(exercise.module), exercise_id)
-    known = {"exercise": exercise_id, "reference": reference, "bank": read_bank(exercise, module)}
+    chapter = importlib.import_module(exercise.module)
+    known = {"exercise": exercise_id, "reference": getattr(chapter, exercise_id)}
     if exercise.kind == "value":
-        return replace(module.CHECKERS[exercise_id], **known)
-    cases = getattr(module, "cases", module.CHECKER.cases)
-    return replace(module.CHECKER, cases=cases, **read_parts(module), **known)
+        return ValueChecker(**known, **read_values(module, chapter)[exercise_id])
+    own = {f.name: vars(module)[f.name] for f in fields(Checker) if f.name in vars(module)}
+    return Checker(**known, **own, **read_words(module))
 
 
 @cache
@@ -127,15 +138,3 @@ def find_lenient_checker(exercise_id: str, polish: float):
     """Load the checker of an exercise with another share of the points for polish, 0 to 0.25."""
     checker = find_checker(exercise_id)
     return replace(checker, most_polish=polish) if isinstance(checker, Checker) else checker
-
-
-def read_bank(exercise: exercises.Exercise, module: ModuleType) -> tuple:
-    """Read the known mistakes of an exercise from the file beside its checker's module.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
-    if exercise.kind == "value":
-        chapter = importlib.import_module(exercise.module)
-        return read_values(module, chapter).get(exercise.id, ())
-    return read_mistakes(module)

@@ -1,8 +1,8 @@
 """Pictures of counterexamples: small SVG drawings in a report, each with a text.
 
-Role: the shapes that a picture is made of. Pictures themselves are functions ``(case, observation,
-ids of mistakes) -> Drawing or None`` and stand beside the checkers that show them. The text says
-the same as the picture, for readers who cannot see it.
+Role: the shapes that a picture is made of. Pictures themselves are functions ``(case, observation)
+-> Drawing or None`` and stand beside the checkers that show them. The text says the same as the
+picture, for readers who cannot see it.
 """
 
 from dataclasses import dataclass
@@ -42,27 +42,13 @@ def words(
     )
 
 
-def line(
-    x1: float,
-    y1: float,
-    x2: float,
-    y2: float,
-    colour: str = INK,
-    dash: bool = False,
-    arrow: bool = False,
-) -> str:
-    """Draw a line, with an arrow head at its end if asked for."""
+def line(x1: float, y1: float, x2: float, y2: float, colour: str = INK, dash: bool = False) -> str:
+    """Draw a line."""
     style = ' stroke-dasharray="5 4"' if dash else ""
-    stroke = (
+    return (
         f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
         f'stroke="{colour}" stroke-width="1.5"{style}/>'
     )
-    if not arrow:
-        return stroke
-    dx, dy = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
-    x, y = x2 - 7 * dx, y2 - 7 * dy  # the middle of the head's base
-    tip = f"{x2},{y2} {x - 4 * dy},{y - 4 * dx} {x + 4 * dy},{y + 4 * dx}"
-    return stroke + f'<polygon points="{tip}" fill="{colour}"/>'
 
 
 def box(

@@ -40,11 +40,7 @@ _FROM_FACTS = """
 
 
 def general_mistakes(reference: Any) -> list[Mistake]:
-    """List the general mistakes, made of the reference where they show in its results.
-
-    Raises:
-        WordsError: their words, in ``families.toml``, are missing or wrong.
-    """
+    """List the general mistakes, made of the reference where they show in its results."""
     made: dict[str, Any] = {"squeezed": torch.squeeze, "single_precision": to_float32}
     return [family(name) for name in _FROM_FACTS] + [
         replace(family(name), build=partial(change_results, reference, change))

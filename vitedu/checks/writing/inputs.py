@@ -74,7 +74,10 @@ def _parameter_shapes(make: Callable[..., nn.Module], *args) -> dict[str, tuple[
 
 
 def random_state(
-    make: Callable[..., nn.Module], args: Iterable, g: torch.Generator, dtype=torch.float32
+    make: Callable[..., nn.Module],
+    args: Iterable,
+    g: torch.Generator,
+    dtype: torch.dtype = torch.float32,
 ) -> dict[str, torch.Tensor]:
     """Draw parameters at which nothing hides: norms that scale and shift, biases that are not 0.
 

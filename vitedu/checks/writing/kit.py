@@ -4,12 +4,10 @@ Role: one door to the vocabulary of a checker file. This page explains each of i
 what they take stands where they are defined. ``vitedu/checks/<chapter>/<exercise>.py`` holds what
 only Python can say::
 
-    from vitedu.checks.writing.kit import USUAL, Checker, also, shaped
+    from vitedu.checks.writing.kit import USUAL, also, shaped
 
-    CHECKER = Checker(
-        # inputs: one case as the shapes say, then one for each variation
-        cases=shaped("x: B D", *USUAL, also("other sizes", "square", D="B")),
-    )
+    # inputs: one case as the shapes say, then one for each variation
+    cases = shaped("x: B D", *USUAL, also("other sizes", "square", D="B"))
 
 ``<exercise>.toml`` beside it says what a part shows that passes, ``[polish]`` for what is a remark
 only, and holds the known mistakes, as edits of the reference's text and as the words that a student
@@ -26,27 +24,25 @@ reads (``mistake_files`` explains it)::
     try = "Look at dim."
     edits = [["dim=-1", "dim=0"]]
 
-Sixteen words are enough for most exercises.
+Fifteen words are enough for most exercises.
 
-* **The checker.** ``Checker`` holds what an author writes in Python: ``cases``, ``weights`` of
-  parts, ``forbidden`` functions, ``picture`` of a counterexample. In TOML, ``idea`` has the parts
-  whose failing fails the answer, ``polish`` those that are a remark.
+* **What decides.** In Python, ``cases`` is all that most files define. Some have ``weights`` of
+  parts, ``forbidden`` functions, a ``picture`` of the counterexample (``checker.Checker`` lists
+  all). In TOML, ``idea`` has the parts whose failing fails the answer, ``polish`` the remarks.
 * **Cases by shapes.** ``shaped`` reads the arguments ("x: B D; n = B"), draws a size for each
   letter and makes the first case. ``also`` is one more, with other sizes or options. ``refused``
   must end in a ValueError. ``FLOAT64`` is the same in float64, ``ON_ACCELERATOR`` the same on
   another device, ``TURNED`` the same with its axes turned round in memory, ``USUAL`` all three and
   a batch of one. ``EXACT`` is the tolerance where values are only moved.
-* **Cases by hand.** A function ``cases(g)`` returns a list of ``Case``: a name in words, the
+* **Cases by hand.** The function ``cases(g)`` returns a list of ``Case``: a name in words, the
   arguments, the part. ``usual`` adds ``USUAL`` to them. ``draw`` draws one number, ``distinct``
   several different ones, ``normal`` a tensor, and ``plural`` writes a count with its noun.
 * **Arguments that are no data** are recipes, built anew for every call: ``Layer`` makes a linear
-  layer or a norm. The others stand in ``vitedu.checks.observing.arguments``.
+  layer, a norm or a convolution. The others stand in ``vitedu.checks.observing.arguments``.
 
 * **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look
   into ``families.toml`` first: it has the words of mistakes that several exercises share, and whole
-  banks. ``part`` is the part that the mistake fails. ``evidence`` names a function that describes
-  the answer where its numbers say more than "37/480 values differ": one of ``evidence.py``, or of
-  the checker file.
+  banks. ``part`` is the part that the mistake fails.
 * **Right answers**, and the mutants of the reference that are right, stand in
   ``tests/proof/<chapter>/<exercise>.py``. ``make proof EXERCISE=row_means`` judges them all.
 
@@ -66,5 +62,4 @@ from vitedu.checks.writing.cases import (
     shaped,
     usual,
 )
-from vitedu.checks.writing.checker import Checker
 from vitedu.checks.writing.inputs import distinct, draw, normal, plural

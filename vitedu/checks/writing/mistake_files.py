@@ -1,16 +1,15 @@
 """Known mistakes as TOML: words and edits that a teacher can read, mend and translate.
 
-Role: ``read_mistakes`` and ``read_values`` read the file beside a checker. What a mistake needs
-from Python is a name of the checker's module: ``evidence``, a function that describes the answer,
-and ``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
-mistakes that several exercises share, and banks that several exercises take whole. ``errors.toml``
-explains errors that everybody meets (``common_errors``). Not here: whether an edit fits the
-reference (``mistakes``), and an example (``kit``).
+Role: ``read_words`` and ``read_values`` read the file beside a checker. A file that is missing or
+wrong is a ``WordsError``, which names file, place and remedy, whoever reads it. ``families.toml``
+has the words of mistakes that several exercises share, and banks that several exercises take whole.
+``errors.toml`` explains errors that everybody meets (``common_errors``), and ``reports.toml`` has
+what is said of any exercise. Not here: whether an edit fits the reference (``mistakes``), and an
+example (``kit``).
 
 ``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
 "modes"`` alone stands for all mistakes of a shared bank. ``[idea]`` and ``[polish]`` say what it
-shows that a part passed, and ``[advice."values"]`` what is said where that part fails first and no
-mistake is known.
+shows that a part passed.
 """
 
 import re
@@ -20,18 +19,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from vitedu.checks.writing import evidence
 from vitedu.checks.writing.mistakes import COMMON_NAMES, Edits, Mistake, ValueMistake
 from vitedu.ground.words import WordsError, check_table, place, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
 ERRORS = Path(__file__).with_name("errors.toml")
+REPORTS = Path(__file__).with_name("reports.toml")
 WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
-EXTRA: dict[str, type] = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
+EXTRA: dict[str, type] = {"part": str, "edits": list, "also": list}
 ERROR_WORDS = {"id": str, "message": str, "why": str, "try": str}
 ERROR_EXTRA: dict[str, type] = {"kind": str, "line": str, "printed": bool, "headline": str}
-ADVICE: dict[str, type] = {"why": str, "try": str}
-PARTS = ("accepts", "advice", "idea", "polish")
+PARTS = ("accepts", "idea", "polish", "shown")
 VALUE_WORDS = dict.fromkeys(("id", "value", "name", "why", "try"), str)
 
 
@@ -40,40 +38,20 @@ def words_path(module: ModuleType) -> Path:
     return Path(str(module.__file__)).with_suffix(".toml")
 
 
-def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
-    """Read the bank of an exercise from the file beside its checker.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
+def read_words(module: ModuleType) -> dict[str, Any]:
+    """Read the file beside a checker: the fields ``bank``, ``idea`` and ``polish``."""
     path = words_path(module)
     where, table = place(path), read(path)
-    read_parts(module)  # a fault in them is one of the file
-    mistakes = _read_entries(where, _entries(where, table, "mistake"), module)
+    mistakes = _read_entries(where, _entries(where, table, "mistake"))
     _check_unique(where, mistakes)
-    return tuple(mistakes)
-
-
-def read_parts(module: ModuleType) -> dict[str, dict]:
-    """Read what the parts of an exercise mean: ``idea``, ``polish``, ``advice`` of a ``Checker``.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
-    path = words_path(module)
-    where, table = place(path), read(path)
-    parts: dict[str, dict] = {}
+    fields: dict[str, Any] = {"bank": tuple(mistakes)}
     for kind in ("idea", "polish"):
         words = table.get(kind, {})
-        parts[kind] = check_table(f"{where}, {kind}", words, {}, dict.fromkeys(words, str))
-    parts["advice"] = {
-        part: (check_table(f"{where}, advice {part}", row, ADVICE, {})["why"], row["try"])
-        for part, row in table.get("advice", {}).items()
-    }
-    return parts
+        fields[kind] = check_table(f"{where}, {kind}", words, {}, dict.fromkeys(words, str))
+    return fields
 
 
-def _read_entries(where: str, entries: list[dict], module: ModuleType) -> list[Mistake]:
+def _read_entries(where: str, entries: list[dict]) -> list[Mistake]:
     mistakes: list[Mistake] = []
     for entry in entries:
         at = f"{where}, {_title(entry)}"
@@ -83,17 +61,13 @@ def _read_entries(where: str, entries: list[dict], module: ModuleType) -> list[M
         if "family" in entry:
             own = {key: value for key, value in entry.items() if key != "family"}
             entry = _look_up("family", entry["family"], at) | own
-        mistakes.append(_make_mistake(at, entry, module))
+        mistakes.append(_make_mistake(at, entry))
     return mistakes
 
 
 def family(name: str) -> Mistake:
-    """Return the mistake of a family, without edits of its own.
-
-    Raises:
-        WordsError: there is no such family, or its words are wrong.
-    """
-    return _make_mistake(f"families.toml, {name}", _look_up("family", name), evidence)
+    """Return the mistake of a family, without edits of its own."""
+    return _make_mistake(f"families.toml, {name}", _look_up("family", name))
 
 
 def _look_up(kind: str, name: str, where: str = "families.toml") -> Any:
@@ -106,20 +80,13 @@ def _look_up(kind: str, name: str, where: str = "families.toml") -> Any:
 
 
 def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
-    """Return the mistakes of a bank that several exercises share.
-
-    Raises:
-        WordsError: there is no such bank, or its words are wrong.
-    """
-    return _read_entries("families.toml", _look_up("bank", name, where), evidence)
+    """Return the mistakes of a bank that several exercises share."""
+    return _read_entries("families.toml", _look_up("bank", name, where))
 
 
 def check_families() -> None:
-    """Read the words of every family and of every shared bank.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
+    """Read the words of every family and of every shared bank, and those of all reports."""
+    read_reports()
     for name in _read_families()["family"]:
         family(name)
     for name in _read_families()["bank"]:
@@ -128,11 +95,7 @@ def check_families() -> None:
 
 @cache
 def read_errors() -> list[dict]:
-    """Read the errors that everybody meets; "message" becomes a compiled expression.
-
-    Raises:
-        WordsError: the file is missing or wrong.
-    """
+    """Read the errors that everybody meets; "message" becomes a compiled expression."""
     where, table = place(ERRORS), read(ERRORS)
     check_table(where, table, {"error": list}, {})
     errors = []
@@ -152,30 +115,24 @@ def read_errors() -> list[dict]:
 
 
 @cache
+def read_reports() -> dict[str, dict[str, str]]:
+    """Read what is said of any exercise: of parts that hold, and of stages that fail."""
+    return check_table(place(REPORTS), read(REPORTS), {"part": dict, "headline": dict}, {})
+
+
+@cache
 def _read_families() -> dict:
     table = read(FAMILIES)
     return check_table("families.toml", table, {"family": dict, "bank": dict}, {})
 
 
-def _make_mistake(where: str, entry: Any, module: ModuleType) -> Mistake:
-    """Check the words of a mistake, and look up the names of the module."""
+def _make_mistake(where: str, entry: Any) -> Mistake:
+    """Check the words of a mistake."""
     words = check_table(where, entry, WORDS, EXTRA)
     words["next_step"] = words.pop("try")
     words["edits"] = _read_edits(where, words.get("edits", []))
     words["also"] = tuple(_read_edits(where, edits) for edits in words.get("also", []))
-    words["evidence"] = _find_function(where, "evidence", words, module)
-    build = _find_function(where, "build", words, module)
-    return Mistake(**words | {"build": build and (lambda: build)})
-
-
-def _find_function(where: str, key: str, words: dict, module: ModuleType) -> Any:
-    """Return the function that is named under a key, if any; what describes may be shared."""
-    name = words.get(key)
-    for home in (module, evidence) if key == "evidence" else (module,):
-        if name is None or callable(getattr(home, name, None)):
-            return name and getattr(home, name)
-    file = Path(str(module.__file__)).name
-    raise WordsError(f'{where}: {key} = "{name}", and {file} has no such function; write it there.')
+    return Mistake(**words)
 
 
 def _read_edits(where: str, pairs: list) -> Edits:
@@ -209,36 +166,42 @@ def _check_unique(where: str, entries: Sequence[Any]) -> None:
 # --- values ---------------------------------------------------------------------------------------
 
 
-def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, tuple]:
-    """Read the wrong values of a chapter: exercise -> its ``ValueMistake`` objects.
+def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, dict[str, Any]]:
+    """Read what a chapter says of its values: exercise -> fields of its ``ValueChecker``.
 
-    ``value`` is an expression of Python: it finds the names of the chapter's module, those of the
-    module of its checkers, and ``math``. ``matches`` names a function of the checkers' module that
-    recognises more answers than this value.
-
-    Raises:
-        WordsError: the file is missing or wrong.
+    ``[idea]`` says of each exercise what the right value shows, ``[rtol]`` and ``[atol]`` how near
+    is right. ``value`` of a mistake is an expression of Python: it finds the names of the chapter's
+    module, those of the module of its checkers, and ``math``. ``matches`` is one of ``value``, and
+    recognises more answers than this one.
     """
     path = words_path(module)
     where, table = place(path), read(path)
-    check_table(where, table, dict.fromkeys(module.CHECKERS, list), {})
+    ideas = table.get("idea", {})
+    numbers = {"rtol": dict, "atol": dict}
+    check_table(where, table, {"idea": dict} | dict.fromkeys(ideas, list), numbers)
+    check_table(f"{where}, idea", ideas, {}, dict.fromkeys(ideas, str))
     names = COMMON_NAMES | vars(chapter) | vars(module)
-    banks = {}
-    for exercise in table:
+    values = {}
+    for exercise, idea in ideas.items():
         mistakes = []
         for entry in _entries(where, table, exercise):
             at = f"{where}, {exercise}, {_title(entry)}"
             words = check_table(at, entry, VALUE_WORDS, {"matches": str, "rtol": float})
-            try:
-                value = eval(words["value"], dict(names))
-            except Exception as error:
-                message = f"{type(error).__name__}: {error}"
-                raise WordsError(
-                    f'{at}: "value" cannot be computed ({message}); correct it.'
-                ) from None
-            recognise = _find_function(at, "matches", words, module)
+            value = _compute(at, words["value"], names)
+            matches = words.get("matches")
+            recognise = _compute(at, f"lambda value: {matches}", names) if matches else None
             texts = words["id"], value, words["name"], words["why"], words["try"]
             mistakes.append(ValueMistake(*texts, recognise, words.get("rtol")))
         _check_unique(f"{where}, {exercise}", mistakes)
-        banks[exercise] = tuple(mistakes)
-    return banks
+        near = {name: table[name][exercise] for name in numbers if exercise in table.get(name, {})}
+        values[exercise] = {"bank": tuple(mistakes), "proves": idea, **near}
+    return values
+
+
+def _compute(where: str, expression: str, names: Mapping[str, Any]) -> Any:
+    """Compute an expression of a file of words."""
+    try:
+        return eval(expression, dict(names))
+    except Exception as error:
+        message = f"{expression} cannot be computed ({type(error).__name__}: {error})"
+        raise WordsError(f"{where}: {message}; correct it.") from None

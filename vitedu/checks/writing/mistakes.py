@@ -22,8 +22,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu import exercises
-from vitedu.checks.observing.case import Case
-from vitedu.checks.observing.observation import Observation
 from vitedu.course.parsing import without_docstrings
 from vitedu.course.references import reference_source
 
@@ -47,8 +45,6 @@ class Mistake:
     # a piece of the reference's text -> its replacement
     edits: Edits = field(default_factory=dict)
     part: str = "values"  # the part that it fails: "values", "gradients" or a case's part
-    # describes what the answer shows, with numbers from the observation
-    evidence: Callable[[Case, Observation], str] | None = None
     build: Callable[[], Any] | None = None  # makes the wrong answer if no edit can
     # other versions of the same mistake, such as another constant or random values
     also: tuple[Edits, ...] = ()
@@ -70,15 +66,6 @@ class ValueMistake:
     recognises: Callable[[Any], bool] | None = None  # also other values that show the mistake
     # default: the checker's tolerance; set it if two mistakes have close values
     rtol: float | None = None
-
-    def matches(self, answer: Any, accepts: Callable[[Any, Any, float | None], bool]) -> bool:
-        """Tell whether an answer is this mistake."""
-        if self.recognises:
-            try:
-                return bool(self.recognises(answer))
-            except Exception:
-                return False
-        return accepts(answer, self.value, self.rtol)
 
 
 def bare_source(exercise_id: str) -> str:
@@ -132,9 +119,6 @@ def find_changes(text: str, edits: Edits) -> list[tuple[int, int, str]]:
 def apply_edits(text: str, several: list[Edits]) -> str | None:
     """Apply the edits of several mistakes at once; None if two of them change the same place.
 
-    Raises:
-        ValueError: the text does not contain the piece of an edit exactly once.
-
     Example:
         >>> apply_edits("y = x.sum(dim=0)", [{"dim=0": "dim=1"}, {"sum": "mean"}])
         'y = x.mean(dim=1)'
@@ -163,9 +147,6 @@ def apply_mistakes(exercise_id: str, several: list[Edits]) -> Any | None:
 
     Returns:
         The function or class, or None if the edits cannot be combined.
-
-    Raises:
-        ValueError: the reference does not contain the piece of an edit exactly once.
     """
     return _build(exercise_id, tuple(tuple(edits.items()) for edits in several))
 

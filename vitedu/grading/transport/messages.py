@@ -26,7 +26,8 @@ from vitedu.grading.transport.wire import MAX_ARRAY, MAX_DIGITS, NAME_OF, WireEr
 # the tolerances, and the name, which describes the case.
 CASE_FIELDS = (
     "args driver keywords outputs gradients init state number on_accelerator record_operations "
-    "seed turned views through training learns frozen keeps_parameters repeats extra".split()
+    "seed turned views through training learns frozen keeps_parameters repeats options other_mode "
+    "sizes".split()
 )
 # the most characters of each kind of text; a fact may list all parameters of a model
 WORD, NAME, TEXT, FACT = 60, 200, 600, 8000
