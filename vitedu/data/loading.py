@@ -14,7 +14,6 @@ import socket
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -157,17 +156,6 @@ def load_data(
             f"Choices: {CHOICES}."
         )
     return load_folder(folder, seed, image_size or 32, limits)
-
-
-def of_data(values: dict[str, Any], data: Data | str, what: str, remedy: str) -> Any:
-    """Pick, of values by the names of data sets, the one that may stand beside these images.
-
-    A ValueError says in one line ``what`` is of other data, both names, and the remedy.
-    """
-    name = data if isinstance(data, str) else data.name
-    if name not in values:
-        raise ValueError(f"{what} on {' and '.join(sorted(values))}, not on {name}. {remedy}")
-    return values[name]
 
 
 def is_integer(value, at_least: int) -> bool:

@@ -30,7 +30,7 @@ from torch import nn
 
 from vitedu import __version__
 from vitedu.data import Data, load_data
-from vitedu.data.loading import Split, of_data
+from vitedu.data.loading import Split
 from vitedu.data.shapes import draw_shapes
 from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting.evaluating import measure
@@ -188,10 +188,13 @@ def measured(name: str, data: Data | str | None = None) -> list[Measurement]:
     found: dict[str, list[Measurement]] = {}
     for row in read(FOLDER / f"{name}.jsonl", find(name).ARMS):
         found.setdefault(row.data, []).append(row)
-    what = f"the shipped measurements of {name} were made"
-    remedy = f"Measure anew (vitedu bench experiments {name}), or show the shipped ones alone: "
-    remedy += " or ".join(f'measured("{name}", "{own}")' for own in sorted(found)) + "."
-    return of_data(found, data or data_of(name), what, remedy) if found else []
+    asked = getattr(data, "name", data) or data_of(name)
+    if found and asked not in found:
+        what = f"the shipped measurements of {name} were made on {' and '.join(sorted(found))}"
+        remedy = f"Measure anew (vitedu bench experiments {name}), or show the shipped ones alone: "
+        remedy += " or ".join(f'measured("{name}", "{own}")' for own in sorted(found))
+        raise ValueError(f"{what}, not on {asked}. {remedy}.")
+    return found.get(asked, [])
 
 
 def by_arm(rows: Iterable[Measurement], result: str, factor: float = 1) -> dict[str, list]:

@@ -64,7 +64,7 @@ def train(arm: str, seed: int, profile: Profile, loss_of=None, batch: int = 64) 
         Unit features of all test images (n, D) and of all captions (240, D).
     """
     settings = look_up(arm, ARMS)
-    config, weights, data = read_course_model("shapes_patch4", DATA)
+    config, weights, data = read_course_model("shapes_patch4")
     images, *truth = drawings(profile.pick(quick=400, laptop=4_000, gpu=10_000), 0)
     facts = facts_of(images, *truth)
     train_rows = (~is_held_out(facts)).nonzero().flatten()
