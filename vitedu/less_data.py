@@ -441,28 +441,3 @@ class PrototypeHead(nn.Module):
         """Map features (B, D) to cosines (B, K)."""
         directions = F.normalize(self.prototypes, dim=-1)
         return F.normalize(self.mlp(features), dim=-1) @ directions.T
-
-
-def entropy_and_spread(probabilities: torch.Tensor) -> tuple[float, float]:
-    """Measure a collapse: how undecided single answers are, and how much they differ from image to
-    image.
-
-    Args:
-        probabilities: (B, K), a teacher's answers.
-
-    Returns:
-        The mean entropy of an answer, and the entropy of the mean answer minus that; both in nats.
-        A spread of 0 means that every image has the same answer.
-
-    Example:
-        >>> entropy, spread = entropy_and_spread(torch.eye(4))
-        >>> round(entropy, 4), round(spread, 4)
-        (0.0, 1.3863)
-    """
-
-    def entropy(p):
-        return -torch.special.xlogy(p, p).sum(dim=-1)
-
-    single = entropy(probabilities).mean().item()
-    overall = entropy(probabilities.mean(dim=0)).item()
-    return single, overall - single
