@@ -30,13 +30,6 @@ class Commands:
         return new
 
 
-def stem(name: str) -> str:
-    """Read "notebooks/01_patches.ipynb" as "01_patches" and check that the syllabus knows it."""
-    from vitedu.exercises import notebook_named
-
-    return notebook_named(Path(name).name.removesuffix(".ipynb"))
-
-
 def add_exercise(parser) -> None:
     """Add the exercise that a command is about."""
     new = parser.add_argument("exercise", help="its id or number, such as patchify or 1.1")

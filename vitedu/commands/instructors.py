@@ -5,7 +5,7 @@ Role: their options. Not here: what they call (``vitedu.grading``).
 
 from pathlib import Path
 
-from vitedu.commands import Commands, add_flag, add_notebooks, stem
+from vitedu.commands import Commands, add_flag, add_notebooks
 
 
 def add_commands(commands: Commands) -> None:
@@ -87,6 +87,7 @@ def assign_notebooks(args) -> None:
 def grade_class(args) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
     from vitedu.commands.doctor import NO_BOX, can_isolate
+    from vitedu.exercises import notebook_named
 
     if not can_isolate():
         raise ValueError(f"{NO_BOX}.")
@@ -105,7 +106,7 @@ def grade_class(args) -> int:
         from vitedu.grading.student import Parts
 
         parts = Parts(find=read_checkout)
-    args.notebook = stem(args.notebook) if args.notebook else None
+    args.notebook = notebook_named(args.notebook) if args.notebook else None
     args.polish /= 100
     args.formats = [*args.formats, *["anonymous"] * args.anonymous]
     names = "formats assignment decisions jobs exercises core notebook only polish seed again "

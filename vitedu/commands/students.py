@@ -20,7 +20,6 @@ from vitedu.commands import (
     add_model,
     add_path,
     exercise_named,
-    stem,
 )
 
 JSON_HELP = (
@@ -131,7 +130,13 @@ def _running_address(folder: Path) -> str:
 
 def list_exercises(args) -> None:
     """Print the syllabus as a table, or the models that come along."""
-    from vitedu.exercises import EXERCISES, describe_minutes, in_file, in_notebook
+    from vitedu.exercises import (
+        EXERCISES,
+        describe_minutes,
+        in_file,
+        in_notebook,
+        notebook_named,
+    )
 
     if args.models:
         from vitedu.pretrained.reading import describe_shipped, shipped_models
@@ -139,7 +144,7 @@ def list_exercises(args) -> None:
         for name, record in shipped_models().items():
             print(f"{describe_shipped(name)}\n  {record['epochs']} epochs: {record['command']}")
         return
-    chosen = in_notebook(stem(args.notebook)) if args.notebook else list(EXERCISES)
+    chosen = in_notebook(notebook_named(args.notebook)) if args.notebook else list(EXERCISES)
     width = max(len(exercise.id) for exercise in chosen)
     for exercise in chosen:
         own = in_file(exercise.stem)
@@ -221,8 +226,9 @@ def show_solution(args) -> None:
 def show_progress(args) -> None:
     """Print the student's table."""
     from vitedu.course import results
+    from vitedu.exercises import notebook_named
 
-    print(results.table_text(stem(args.notebook) if args.notebook else None))
+    print(results.table_text(notebook_named(args.notebook) if args.notebook else None))
 
 
 def export(args) -> None:

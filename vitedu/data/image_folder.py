@@ -6,11 +6,11 @@ here: which image is for training and which for testing, beyond what the folder 
 Decoding is Pillow's, in threads.
 """
 
-import os
 import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -78,19 +78,15 @@ def read_images(paths: list[str], image_size: int) -> tuple[np.ndarray, np.ndarr
     images = np.zeros((len(paths), 3, image_size, image_size), np.uint8)
     readable = np.zeros(len(paths), bool)
 
-    def decode_slice(start: int) -> int:
-        for index in range(start, min(start + 64, len(paths))):
-            try:
-                with Image.open(paths[index]) as file:
-                    images[index] = to_square(file, image_size).transpose(2, 0, 1)
-                readable[index] = True
-            except Exception:  # decoders fail in many ways on a damaged file
-                continue
-        return index + 1
+    def decode(index: int) -> None:
+        # decoders fail in many ways on a damaged file
+        with suppress(Exception), Image.open(paths[index]) as file:
+            images[index] = to_square(file, image_size).transpose(2, 0, 1)
+            readable[index] = True
 
     bar = ProgressBar(len(paths))
-    with ThreadPoolExecutor(min(8, (os.cpu_count() or 1))) as pool:
-        for done in pool.map(decode_slice, range(0, len(paths), 64)):
+    with ThreadPoolExecutor() as pool:
+        for done, _ in enumerate(pool.map(decode, range(len(paths))), start=1):
             bar.update(done, f"reading images {done:,}/{len(paths):,}")
     bar.close()
     bad = [paths[index] for index in np.flatnonzero(~readable)]
@@ -108,18 +104,13 @@ def _folders(folder: Path) -> list[Path]:
 
 def _find_classes(folder: Path, least: int = 1) -> dict[str, list[str]]:
     classes = {
-        class_folder.name: sorted(
-            os.path.join(place, name)
-            for place, _, names in os.walk(class_folder)
-            for name in names
-            if _is_image(name)
-        )
+        class_folder.name: sorted(map(str, filter(_is_image, class_folder.rglob("*"))))
         for class_folder in _folders(folder)
     }
     short = [f"{name} ({len(paths)})" for name, paths in classes.items() if len(paths) < least]
     if short or len(classes) < 2:
         fewer = f", {len(short)} with fewer: {_some(short)}" if short else ""
-        loose = sum(_is_image(path.name) for path in folder.iterdir())
+        loose = sum(map(_is_image, folder.iterdir()))
         raise ValueError(
             f"{folder} needs at least 2 class folders with at least {least} images in each, as "
             f"{folder.name}/<class>/<image> ({', '.join(sorted(SUFFIXES))}). It holds "
@@ -128,8 +119,9 @@ def _find_classes(folder: Path, least: int = 1) -> dict[str, list[str]]:
     return classes
 
 
-def _is_image(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in SUFFIXES and not name.startswith(".")
+def _is_image(path: Path) -> bool:
+    is_named_so = path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+    return is_named_so and path.is_file()
 
 
 def _some(names: list[str], most: int = 3) -> str:
