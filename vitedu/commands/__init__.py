@@ -4,6 +4,7 @@ Role: the options, and the call of the module that does the work; what a command
 when it runs. Not here: the exit status of a mistake (``__main__``).
 """
 
+from argparse import ArgumentParser
 from pathlib import Path
 
 
@@ -92,13 +93,8 @@ def add_device(parser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")
 
 
-def add_precision(parser, *, several: bool = False) -> None:
+def add_precision(parser: ArgumentParser) -> None:
     """Add the option that says in which type to multiply matrices."""
-    parser.add_argument(
-        "--precision",
-        nargs="+" if several else None,
-        default=["auto"] if several else "auto",
-        choices=["auto", "float32", "bfloat16", "float16"],
-        help=f"of matrix products{', one or several' if several else ''} "
-        "(default: what the hardware does natively)",
-    )
+    types = ["auto", "float32", "bfloat16", "float16"]
+    text = "of matrix products (default: what the hardware does natively)"
+    parser.add_argument("--precision", default="auto", choices=types, help=text)

@@ -20,7 +20,7 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("--batch", type=int, default=128, help="images (default: %(default)s)")
     new.add_argument("--rounds", type=int, default=7, help="of all in turn (default: %(default)s)")
     add_device(new)
-    add_precision(new, several=True)
+    add_precision(new)
 
     new = bench.add("experiments", experiments, "what the notebooks quote but do not wait for")
     new.add_argument("name", nargs="?", help="the experiment; without a name they are listed")
@@ -65,14 +65,14 @@ def train(args) -> None:
 
     check_device(args.device)
     device = pick_device() if args.device == "auto" else torch.device(args.device)
-    if "float16" in args.precision:
+    if args.precision == "float16":
         raise ValueError(
             "float16 needs a gradient scaler, which these steps leave out; use float32."
         )
-    native = str(pick_precision(device)).removeprefix("torch.")
-    precisions = [native if name == "auto" else name for name in args.precision]
+    is_native = args.precision == "auto"
+    dtype = pick_precision(device) if is_native else getattr(torch, args.precision)
     options = {"batch": args.batch, "rounds": args.rounds, "compiled": args.compile}
-    bench_train(device, precisions, args.presets, **options)
+    bench_train(device, dtype, args.presets, **options)
 
 
 def experiments(args) -> None:

@@ -10,7 +10,6 @@ one last look, and no image stands in two splits.
 Legend: N images, C H W image, K classes.
 """
 
-import socket
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -198,9 +197,7 @@ def load_original(seed: int, limits: Limits) -> Data:
     from torchvision.datasets import CIFAR10
 
     root = cache_folder()
-    patience = socket.getdefaulttimeout()
     try:
-        socket.setdefaulttimeout(20.0)  # seconds without an answer
         halves = [CIFAR10(root, train=train, download=True) for train in (True, False)]
     except (OSError, HTTPException, RuntimeError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
@@ -208,8 +205,6 @@ def load_original(seed: int, limits: Limits) -> Data:
             f"CIFAR-10 could not be downloaded to {root} ({reason}). Try again, or work offline: "
             "load_data('cifar10') comes with the package, load_data('path/to/folder') takes a copy."
         ) from None
-    finally:
-        socket.setdefaulttimeout(patience)
 
     rng = np.random.default_rng(seed)
     pixels = np.concatenate([half.data for half in halves]).transpose(0, 3, 1, 2)

@@ -17,7 +17,7 @@ from vitedu.extras.fast import MLPS, AttentionPool, ConvStem, block_with_options
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, initialise
 
-POOLS = ("cls", "mean", "max", "map")
+CHOICES = {"pool": ("cls", "mean", "max", "map"), "stem": ("patch", "conv"), "mlp": MLPS}
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ class ViTConfigWithOptions(ViTConfig):
     def __post_init__(self):
         super().__post_init__()
         hidden = int(self.embed_dim * self.mlp_ratio)
-        if self.stem not in ("patch", "conv"):
-            raise ValueError(f"stem must be 'patch' or 'conv' (got {self.stem!r}).")
+        for name, choices in CHOICES.items():
+            if (value := getattr(self, name)) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)} (got {value!r}).")
         if self.stem_depth < 0:
             raise ValueError(f"stem_depth must be at least 0 (got stem_depth={self.stem_depth}).")
         if self.stem == "patch" and self.stem_depth != 1:
@@ -54,15 +55,11 @@ class ViTConfigWithOptions(ViTConfig):
                 f"stem_depth counts layers of a conv stem (got stem_depth={self.stem_depth}, "
                 f"stem={self.stem!r}); use stem='conv', or stem_depth=1."
             )
-        if self.pool not in POOLS:
-            raise ValueError(f"pool must be one of {', '.join(POOLS)} (got {self.pool!r}).")
         for name in ("drop_rate", "drop_path_rate"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(
                     f"{name} must be at least 0 and below 1 (got {name}={getattr(self, name)})."
                 )
-        if self.mlp not in MLPS:
-            raise ValueError(f"mlp must be one of {', '.join(MLPS)} (got {self.mlp!r}).")
         if self.mlp == "swiglu" and hidden % 2:
             raise ValueError(
                 f"swiglu halves the hidden width, which must be even (got {hidden}, embed_dim="

@@ -67,16 +67,13 @@ class Explorer:
     describe: Callable[[Any, int], str]  # says what that figure shows, for screen readers too
     settings: Sequence
     setting_name: str  # such as "patch size (px)"
-    # rows and columns of the picture's cells, or a function that gives them for a setting
-    grid: Any
+    grid: Callable[[Any], tuple[int, int]]  # rows and columns of the picture's cells
     start: Any = None  # the setting that is shown first; by default the first one
     cell_name: str = "patch"  # what a cell of the picture is called
     # setting -> canvas, and pixels that never change
     drawn: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        if not callable(self.grid):
-            self.grid = lambda setting, size=self.grid: size
         self.start = self.settings[0] if self.start is None else self.start
 
     def __repr__(self) -> str:
