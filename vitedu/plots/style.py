@@ -93,19 +93,9 @@ class CourseFigure(Figure):
 
     def png(self, dpi: float = DPI) -> bytes:
         """Give the figure on its white card as a PNG file."""
-        buffer, layout, own_dpi = io.BytesIO(), self.get_layout_engine(), self.dpi
+        buffer, quick = io.BytesIO(), {"compress_level": 1}
         with plt.rc_context(RC):
-            # Laid out here, because savefig would draw everything once more to do it.
-            self.set_dpi(dpi)
-            if layout is not None:
-                layout.execute(self)
-            for ax in self.axes:
-                ax.apply_aspect()
-            self.set_layout_engine(None)
-            quick = {"compress_level": 1}
             self.savefig(buffer, format="png", dpi=dpi, bbox_inches=self.card, pil_kwargs=quick)
-            self.set_layout_engine(layout)
-            self.set_dpi(own_dpi)
         return small_png(Image.open(buffer))
 
     def write_below(self, words: str, why: str) -> None:
