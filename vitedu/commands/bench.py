@@ -3,6 +3,7 @@
 Role: their options. Not here: the measuring.
 """
 
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
@@ -42,21 +43,21 @@ def add_commands(commands: Commands) -> None:
     add_flag(new, "--force", "replace the model of that name")
 
 
-def pretrain(args) -> None:
+def pretrain(args: Namespace) -> None:
     """Train a CNN, or an encoder without labels."""
     from vitedu.bench.pretraining import pretrain
 
     pretrain(args.name, args.out, epochs=args.epochs)
 
 
-def ship(args) -> None:
+def ship(args: Namespace) -> None:
     """Round a run's weights, measure them, write them into the package."""
     from vitedu.bench.shipping import ship
 
     ship(args.folder, force=args.force)
 
 
-def train(args) -> None:
+def train(args: Namespace) -> None:
     """Time training steps."""
     import torch
 
@@ -75,7 +76,7 @@ def train(args) -> None:
     bench_train(device, dtype, args.presets, **options)
 
 
-def experiments(args) -> None:
+def experiments(args: Namespace) -> None:
     """Run what is missing of an experiment, or list the experiments."""
     from dataclasses import replace
 

@@ -3,6 +3,7 @@
 Role: their options. Not here: what they call (``vitedu.grading``).
 """
 
+from argparse import Namespace
 from pathlib import Path
 
 from vitedu.commands import Commands, add_flag, add_notebooks
@@ -67,7 +68,7 @@ def _add_choice(command, verb: str) -> None:
     add_flag(command, "--core", f"{verb} the core exercises only")
 
 
-def assign_notebooks(args) -> None:
+def assign_notebooks(args: Namespace) -> None:
     """Write what students, nbgrader or Gradescope get."""
     from vitedu.exercises import EXERCISES, select
 
@@ -84,7 +85,7 @@ def assign_notebooks(args) -> None:
     print(*write(args.out, args.notebooks, chosen), sep="\n")
 
 
-def grade_class(args) -> int:
+def grade_class(args: Namespace) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
     from vitedu.commands.doctor import NO_BOX, can_isolate
     from vitedu.exercises import notebook_named

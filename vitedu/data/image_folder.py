@@ -128,7 +128,7 @@ def _some(names: list[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + rest
 
 
-def to_square(image, image_size: int) -> np.ndarray:
+def to_square(image: Image.Image, image_size: int) -> np.ndarray:
     """Give an opened PIL image (S, S, 3) uint8: upright, white where transparent, cropped."""
     size = (image_size, image_size)
     # lets JPEG decode large pictures smaller; at less than eight times the side more names change
@@ -148,7 +148,7 @@ def read_photo(path: str | Path, prepare: Callable):
         raise ValueError(f"{path} cannot be read as an image: {reason}.") from None
 
 
-def upright_rgb(image):
+def upright_rgb(image: Image.Image) -> Image.Image:
     """Turn a PIL image as its camera was held; give it in RGB, on white where transparent."""
     if image.mode.startswith("I"):  # 16 bits, which some versions of Pillow open as 32
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))

@@ -157,7 +157,7 @@ def load_data(
     return load_folder(folder, seed, image_size or 32, limits)
 
 
-def is_integer(value, at_least: int) -> bool:
+def is_integer(value: object, at_least: int) -> bool:
     """Tell whether a value is a whole number, True and False not counted, and large enough."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
 

@@ -328,7 +328,9 @@ class DroppingBlock(EncoderBlock):
         torch.Size([2, 5, 12])
     """
 
-    def __init__(self, *sizes, drop_rate: float = 0.0, drop_path_rate: float = 0.0, **layers):
+    def __init__(
+        self, *sizes: Any, drop_rate: float = 0.0, drop_path_rate: float = 0.0, **layers: Any
+    ):
         super().__init__(*sizes, **layers)
         self.drop_rate, self.drop_path_rate = drop_rate, drop_path_rate
 

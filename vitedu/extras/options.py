@@ -78,7 +78,7 @@ class ViTConfigWithOptions(ViTConfig):
         return 1 + self.num_registers if self.pool == "cls" else 0
 
 
-def with_options(config: ViTConfig, **changes) -> ViTConfig:
+def with_options(config: ViTConfig, **changes: Any) -> ViTConfig:
     """Change fields of a configuration, options among them.
 
     Returns:
@@ -112,7 +112,7 @@ PRESETS_WITH_OPTIONS: dict[str, ViTConfig] = {
 }
 
 
-def preset(name: str, **changes) -> ViTConfig:
+def preset(name: str, **changes: Any) -> ViTConfig:
     """Look a preset up by name, with some fields changed, such as ``num_classes`` or ``rope``.
 
     Raises:

@@ -164,7 +164,7 @@ def figure(
     *,
     size: tuple[float, float] | None = None,
     ticks: bool = True,
-    **kwargs,
+    **kwargs: Any,
 ) -> tuple[CourseFigure, np.ndarray]:
     """Open a figure in the course's style, detached from pyplot's list of open figures.
 
@@ -200,7 +200,7 @@ def panel(width: float = WIDTH, height: float = 3.0) -> tuple[CourseFigure, Any]
     return fig, axes[0, 0]
 
 
-def to_picture(image) -> np.ndarray:
+def to_picture(image: Any) -> np.ndarray:
     """Turn an image tensor (C, H, W) into what ``imshow`` takes: (H, W, 3) or (H, W), in [0, 1].
 
     Args:
@@ -218,7 +218,7 @@ def to_picture(image) -> np.ndarray:
     return picture[0] if picture.shape[0] == 1 else picture.transpose(1, 2, 0)
 
 
-def hide_ticks(ax) -> None:
+def hide_ticks(ax: Axes) -> None:
     """Take ticks and frame off an axes that shows a picture, and leave its labels."""
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)

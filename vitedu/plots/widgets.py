@@ -29,7 +29,7 @@ def position(k: int, columns: int) -> str:
     return f"row {k // columns}, column {k % columns}"
 
 
-def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explorer:
+def explore_patches(image: Any, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explorer:
     """Show an image, its patches, and the row of the sequence that the clicked patch becomes.
 
     Args:

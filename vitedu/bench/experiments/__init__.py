@@ -16,7 +16,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
@@ -71,7 +71,7 @@ def look_up(arm: str, arms: Arms) -> Settings:
     return arms[arm]
 
 
-def settings_of(arm: str, arms: Arms, **common) -> tuple[Settings, Settings]:
+def settings_of(arm: str, arms: Arms, **common: Any) -> tuple[Settings, Settings]:
     """Part the settings of an arm, over ``common`` ones: the model's, then ``TrainConfig``'s."""
     both: tuple[Settings, Settings] = {}, {}
     for name, value in (common | look_up(arm, arms)).items():
@@ -80,7 +80,14 @@ def settings_of(arm: str, arms: Arms, **common) -> tuple[Settings, Settings]:
 
 
 def training(
-    arms: Arms, build, columns=COLUMNS, *, data=None, quick=(200, 200), validation=100, **common
+    arms: Arms,
+    build: Callable[[str, int], nn.Module],
+    columns: str = COLUMNS,
+    *,
+    data: Callable[[int, Profile], Data] | None = None,
+    quick: tuple[int, int] = (200, 200),
+    validation: int | None = 100,
+    **common: Any,
 ) -> Callable[[str, int, Profile], Results]:
     """Make the ``run`` of an experiment that trains one network a run and measures it.
 
@@ -107,9 +114,9 @@ def train_and_measure(
     model: nn.Module,
     data: Data,
     config: TrainConfig,
-    columns=COLUMNS,
-    validation_images=None,
-    **more,
+    columns: str = COLUMNS,
+    validation_images: int | None = None,
+    **more: Any,
 ) -> Results:
     """Train a model to the end, leave it on the CPU, and give the results named by ``columns``.
 
@@ -209,7 +216,14 @@ def by_arm(rows: Iterable[Measurement], result: str, factor: float = 1) -> dict[
 
 
 def complete(
-    name: str, out: Path, run: Callable, options: dict, *, data: str, seeds: list[int], only=()
+    name: str,
+    out: Path,
+    run: Callable,
+    options: dict,
+    *,
+    data: str,
+    seeds: list[int],
+    only: Sequence[str] = (),
 ) -> list[Measurement]:
     """Run every chosen arm of an experiment with every seed that the file does not hold.
 

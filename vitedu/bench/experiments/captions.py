@@ -6,6 +6,7 @@ shipped weights, which know the ten shapes and no word; the text network starts 
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -57,7 +58,9 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return score(*train(arm, seed, profile), profile)
 
 
-def train(arm: str, seed: int, profile: Profile, loss_of=None, batch: int = 64) -> Pair:
+def train(
+    arm: str, seed: int, profile: Profile, loss_of: Callable | None = None, batch: int = 64
+) -> Pair:
     """Train an image and a text network, ``batch`` pairs a step; ``loss_of`` may be a student's.
 
     Returns:
