@@ -41,8 +41,8 @@ MODELS = {
 }
 
 
-def ship(run: Path, *, force: bool = False) -> None:
-    """Make the folder of a finished run a shipped model."""
+def ship(run: Path) -> None:
+    """Make the folder of a finished run a shipped model, in the place of one of that name."""
     tensors, description = load_checkpoint(run)
     info, name = description["data"], description["preset"]
     if description.get("outcome", {"interrupted": True})["interrupted"]:
@@ -51,8 +51,6 @@ def ship(run: Path, *, force: bool = False) -> None:
     if name not in MODELS or not (on_cifar10 and np.allclose(info["mean"], MEAN, atol=1e-3)):
         raise ValueError(f"{run} must hold one of {', '.join(MODELS)}, trained on CIFAR-10.")
     folder = reading.FOLDER / f"{name}{reading.SHIPPED}"
-    if folder.exists() and not force:
-        raise ValueError(f"{folder} exists; --force replaces it.")
     about, goal = MODELS[name]
     record = {"name": folder.name, "about": about, "labels": name not in (MASKED, DINO)}
     description["shipped"] = record

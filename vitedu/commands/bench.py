@@ -40,7 +40,6 @@ def add_commands(commands: Commands) -> None:
 
     new = bench.add("ship", ship, "make a finished run on CIFAR-10 a model of the package")
     new.add_argument("folder", type=Path, metavar="RUN", help="the folder of the run")
-    add_flag(new, "--force", "replace the model of that name")
 
 
 def pretrain(args: Namespace) -> None:
@@ -54,7 +53,7 @@ def ship(args: Namespace) -> None:
     """Round a run's weights, measure them, write them into the package."""
     from vitedu.bench.shipping import ship
 
-    ship(args.folder, force=args.force)
+    ship(args.folder)
 
 
 def train(args: Namespace) -> None:
@@ -66,10 +65,6 @@ def train(args: Namespace) -> None:
 
     check_device(args.device)
     device = pick_device() if args.device == "auto" else torch.device(args.device)
-    if args.precision == "float16":
-        raise ValueError(
-            "float16 needs a gradient scaler, which these steps leave out; use float32."
-        )
     is_native = args.precision == "auto"
     dtype = pick_precision(device) if is_native else getattr(torch, args.precision)
     options = {"batch": args.batch, "rounds": args.rounds, "compiled": args.compile}

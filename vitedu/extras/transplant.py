@@ -40,8 +40,8 @@ class TorchEncoderViT(nn.Module):
 
     Args:
         config: a ``ViTConfig``.
-        patch_embed: maps images (B, C, H, W) to tokens (B, N, D): a module, or a class that is
-            called with patch_size, in_channels and embed_dim.
+        patch_embed: makes, of patch_size, in_channels and embed_dim, what maps images
+            (B, C, H, W) to tokens (B, N, D).
         add_tokens: does what ``add_class_token_and_positions`` does.
 
     Example:
@@ -56,10 +56,8 @@ class TorchEncoderViT(nn.Module):
         add_tokens: Callable = add_class_token_and_positions,
     ):
         super().__init__()
-        D, is_ready = config.embed_dim, isinstance(patch_embed, nn.Module)
-        sizes = config.patch_size, config.in_channels, D
-        self.config, self.add_tokens = config, add_tokens
-        self.patch_embed = patch_embed if is_ready else patch_embed(*sizes)
+        D, self.config, self.add_tokens = config.embed_dim, config, add_tokens
+        self.patch_embed = patch_embed(config.patch_size, config.in_channels, D)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, D))
         self.pos_embed = nn.Parameter(torch.zeros(1, config.num_tokens, D))
         layer = nn.TransformerEncoderLayer(

@@ -43,16 +43,19 @@ class ProgressBar:
     def note(self, line: str) -> None:
         """Leave a line for good in a terminal or a log; a notebook keeps only the bar."""
         if self.display is None:
-            blank = "\r" + " " * self.width + "\r" if self.width else ""
-            self.stream.write(f"{blank}{line}\n")
+            self._clear()
+            self.stream.write(f"{line}\n")
             self.stream.flush()
-            self.width = 0
 
     def close(self, text: str = "") -> None:
         """Clear the line; a notebook keeps ``text`` in its place."""
         if self.display is not None:
             self._show(text)
-        elif self.width:
+        else:
+            self._clear()
+
+    def _clear(self) -> None:
+        if self.width:
             self.stream.write("\r" + " " * self.width + "\r")
             self.stream.flush()
             self.width = 0

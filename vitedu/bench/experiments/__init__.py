@@ -261,12 +261,9 @@ def read(path: Path, arms: Arms) -> Iterator[Measurement]:
             row = Measurement(**json.loads(line))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place} is no measurement: {error}. {REMEDY}") from None
-        try:
-            if row.settings != (now := look_up(row.arm, arms)):
-                before = f"{row.arm!r} was measured with {row.settings}"
-                raise ValueError(f"{before}, and now means {now}.")
-        except ValueError as error:
-            raise ValueError(f"{place}: {error} {REMEDY}") from None
+        if row.settings != (now := arms.get(row.arm, "no arm")):
+            before = f"{place}: {row.arm!r} was measured with {row.settings}"
+            raise ValueError(f"{before}, and now means {now}. {REMEDY}")
         yield row
 
 

@@ -27,10 +27,8 @@ COUNTS = (1, 4, 16)  # blanked patches, of 64
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Give shares of answers that change, {"relevance, 4 of 64": ...}, or what the lens named."""
     settings = look_up(arm, ARMS)
-    data, count = (
-        images(profile, 10, (64, 50)),
-        cut(settings.get("photographs", 1_000), profile, 16),
-    )
+    data, count = images(profile, 10, (64, 50)), settings.get("photographs", 1_000)
+    count = cut(count, profile, 16)
     part = slice(seed * count, (seed + 1) * count)
     photos, labels = data.normalize(data.test.images[part]), data.test.labels[part]
     model = load_pretrained(settings["model"])
