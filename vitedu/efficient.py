@@ -375,14 +375,13 @@ def bytes_of_linears(model: nn.Module, bits: int = 8) -> int:
 
 # --- models of images of 32 px with these forms of attention -----------------------------------
 
-HEAD_DIM = {48: 16}  # of the one width; the four widths have heads of 8 columns
-
 
 class GridBlock(EncoderBlock):
     """An encoder block on a grid of tokens; here every token sees all others."""
 
     def __init__(self, embed_dim: int, grid: int):
-        super().__init__(embed_dim, embed_dim // HEAD_DIM.get(embed_dim, 8), 2.0)
+        # one width has heads of 16 columns, the four widths heads of 8
+        super().__init__(embed_dim, embed_dim // (16 if embed_dim == 48 else 8), 2.0)
         self.grid = grid
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
