@@ -9,9 +9,8 @@ from torch import nn
 from torchvision.models.vision_transformer import VisionTransformer as TorchvisionViT
 
 from vitedu.encoder import EncoderBlock
-from vitedu.extras.options import build_model
+from vitedu.extras.options import ViTConfigWithOptions, build_model
 from vitedu.pretrained.conversions import (
-    NORM_EPS,
     _ratio,
     convert_huggingface_weights,
     from_timm,
@@ -252,7 +251,9 @@ def test_copy_keeps_every_number_and_is_independent(library):
 def test_every_norm_of_ours_has_the_eps_that_is_asked_for():
     """A change there must change what is refused here."""
     model = VisionTransformer(PRESETS["vit_micro_patch8_32"])
-    assert {m.eps for m in model.modules() if isinstance(m, nn.LayerNorm)} == {NORM_EPS}
+    assert {m.eps for m in model.modules() if isinstance(m, nn.LayerNorm)} == {
+        ViTConfigWithOptions().norm_eps
+    }
 
 
 def test_mlp_ratio_gives_back_every_hidden_width():

@@ -64,13 +64,12 @@ class WeighedTokens(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.weights, self.fused = torch.rand(1, 2, 3, 3), True
+        self.weights = torch.rand(1, 2, 3, 3)
 
     def forward(self, x):
-        """Map tokens (B, T, D) to (B, T, D) and, unless it is fused, the weights."""
+        """Map tokens (B, T, D) to (B, T, D) and the weights."""
         weights = self.weights * (1 + 0 * x.sum())
-        mixed = (weights[:, 0] + 2 * weights[:, 1]) @ x
-        return mixed, None if self.fused else weights
+        return (weights[:, 0] + 2 * weights[:, 1]) @ x, weights
 
 
 def test_attention_gradients_are_those_of_each_image_own_answer():
@@ -83,7 +82,7 @@ def test_attention_gradients_are_those_of_each_image_own_answer():
     expected = torch.zeros(1, 2, 3, 3)
     expected[0, 0, 0], expected[0, 1, 0] = torch.tensor([[5.0, 6, 7], [10, 12, 14]])
     assert torch.equal(weights, layer.weights) and torch.equal(slopes, expected)
-    assert layer.fused and not weights.requires_grad and images.grad is None
+    assert not weights.requires_grad and images.grad is None
 
 
 def test_answers_change_where_the_patch_that_counts_is_blanked():

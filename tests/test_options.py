@@ -126,8 +126,8 @@ def test_registers_are_tokens_behind_the_class_token_that_no_head_reads():
 
 
 WRONG = {
-    "pool": (dict(pool="max"), "'cls' or 'mean'"),
-    "stem": (dict(stem="resnet"), "'patch' or 'conv' .got 'resnet'"),
+    "pool": (dict(pool="sum"), "one of cls, mean, max, map"),
+    "stem": (dict(stem="resnet"), "one of patch, conv .got 'resnet'"),
     "stem depth": (dict(stem="conv", stem_depth=-1), "at least 0 .got stem_depth=-1"),
     "a depth without a conv stem": (dict(stem_depth=3), "got stem_depth=3.*; use stem='conv'"),
     "registers alone": (dict(num_registers=2, pool="mean"), "num_registers=2, pool='mean'"),

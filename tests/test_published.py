@@ -29,7 +29,7 @@ def test_names_belong_to_a_library():
 
 def test_unknown_names_are_answered_with_choices():
     """Near ones first."""
-    with pytest.raises(ValueError, match="neither torchvision .*mean .*vit_tiny_patch16_224"):
+    with pytest.raises(ValueError, match="no model .*mean .*vit_tiny_patch16_224"):
         library_of("vit_tiny_patch16")
 
 

@@ -21,7 +21,6 @@ from vitedu.fitting.checkpoints import load_checkpoint, save_checkpoint
 from vitedu.fitting.loop import Run
 from vitedu.fitting.optimizers import make_optimizer
 from vitedu.fitting.saved_run import load_run
-from vitedu.pretrained.conversions import PublishedConfig, PublishedViT
 from vitedu.pretrained.loading import load_pretrained
 from vitedu.pretrained.published import preprocessing
 
@@ -161,8 +160,7 @@ def test_a_run_killed_before_its_first_epoch_keeps_its_start(place, monkeypatch)
 
 def test_a_published_shape_is_rebuilt_from_its_run(tmp_path):
     """A norm before the blocks and another eps are kept: the logits are the same."""
-    shape = asdict(preset("vit_pico_patch4_32"))
-    model = PublishedViT(PublishedConfig(**shape, norm_first=True, norm_eps=1e-3)).eval()
+    model = build_model(preset("vit_pico_patch4_32", norm_first=True, norm_eps=1e-3)).eval()
     save_checkpoint(tmp_path, model, {"model": asdict(model.config)})
     images = torch.randn(2, 3, 32, 32)
     assert torch.equal(load_run(tmp_path, "cpu")[0](images), model(images))

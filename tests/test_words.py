@@ -39,7 +39,7 @@ def test_broken_file_is_one_line_with_its_name_and_a_remedy(text, expected, tmp_
 
 def test_missing_file_says_to_install_again(tmp_path):
     """So it is where a wheel was built without its words."""
-    with pytest.raises(WordsError, match=r"^a\.toml: the file is missing; install vitedu again"):
+    with pytest.raises(WordsError, match=r"^a\.toml: cannot be read .*; install vitedu again"):
         read(tmp_path / "a.toml")
 
 

@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from vitedu.attention import merge_heads, split_heads
 from vitedu.encoder import EncoderBlock, Mlp
@@ -375,14 +375,13 @@ def bytes_of_linears(model: nn.Module, bits: int = 8) -> int:
 
 # --- models of images of 32 px with these forms of attention -----------------------------------
 
-HEAD_DIM = {48: 16}  # of the one width; the four widths have heads of 8 columns
-
 
 class GridBlock(EncoderBlock):
     """An encoder block on a grid of tokens; here every token sees all others."""
 
     def __init__(self, embed_dim: int, grid: int):
-        super().__init__(embed_dim, embed_dim // HEAD_DIM.get(embed_dim, 8), 2.0)
+        # one width has heads of 16 columns, the four widths heads of 8
+        super().__init__(embed_dim, embed_dim // (16 if embed_dim == 48 else 8), 2.0)
         self.grid = grid
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -394,13 +393,13 @@ class GridBlock(EncoderBlock):
         """Let the places of a grid exchange information."""
         return self.attend(x.flatten(1, 2)).unflatten(1, x.shape[1:3])
 
-    def attend(self, tokens: torch.Tensor, **options) -> torch.Tensor:
+    def attend(self, tokens: torch.Tensor, **options: Any) -> torch.Tensor:
         """Map (B, T, D) to (B, T, D) with the attention of this block."""
         parts = self.attn.qkv(tokens).chunk(3, dim=-1)
         q, k, v = (split_heads(part, self.attn.num_heads) for part in parts)
         return self.attn.proj(merge_heads(self.attention(q, k, v, **options)))
 
-    def attention(self, q, k, v, **options) -> torch.Tensor:
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
         """Map q, k and v (B, nh, T, hd) to (B, nh, T, hd)."""
         return F.scaled_dot_product_attention(q, k, v, **options)
 
@@ -408,7 +407,7 @@ class GridBlock(EncoderBlock):
 class LinearBlock(GridBlock):
     """The same with linear attention."""
 
-    def attention(self, q, k, v):
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, **_: Any) -> Tensor:
         return linear_attention(q, k, v)
 
 
@@ -424,7 +423,7 @@ class RandomFeaturesBlock(GridBlock):
         lengths = torch.randn(4 * hd, hd).norm(dim=1, keepdim=True)
         self.register_buffer("directions", rows * lengths)
 
-    def attention(self, q, k, v):
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, **_: Any) -> Tensor:
         def features(part, over):  # (B, nh, T, hd) -> (B, nh, T, m)
             part = part / part.shape[-1] ** 0.25
             exponent = part @ self.directions.T - part.square().sum(dim=-1, keepdim=True) / 2
@@ -438,7 +437,7 @@ class RandomFeaturesBlock(GridBlock):
 class AveragedKeysBlock(GridBlock):
     """The same with keys and values averaged over squares of 2 x 2."""
 
-    def attention(self, q, k, v):
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, **_: Any) -> Tensor:
         def fewer(part):  # (B, nh, T, hd) -> (B, nh, T/4, hd)
             square = part.mT.flatten(0, 1).unflatten(-1, (self.grid, self.grid))
             return F.avg_pool2d(square, 2).flatten(2).unflatten(0, part.shape[:2]).mT

@@ -14,17 +14,6 @@ from pathlib import Path
 
 from vitedu.ground.words import WordsError, check_table, place, read
 
-CHAPTERS = (
-    "patches",
-    "attention",
-    "encoder",
-    "training",
-    "inside",
-    "vit_and_cnn",
-    "less_data",
-    "efficient",
-    "transfer",
-)
 REQUIRED = {"id": str, "number": str, "title": str, "points": int, "minutes": int, "hints": list}
 OPTIONAL = {"kind": str, "measured": str, "core": bool, "part": str, "whole": bool}
 MORE = "more"  # the second shelf: its folder, and the last word of its files
@@ -41,6 +30,7 @@ MINUTES = {
     "08_efficient": 90,
     "09_transfer": 105,
 }
+CHAPTERS = tuple(notebook[3:] for notebook in MINUTES)
 QUICK = 0.72  # of these minutes: the share that quick readers needed
 FILE = Path(__file__).with_name("course") / "exercises.toml"
 

@@ -297,20 +297,15 @@ def attention_gradients(
         (4, torch.Size([2, 4, 17, 17]))
     """
     layers: list[Any] = [block.attn for block in model.blocks]  # type: ignore[union-attr]
-    fused = [layer for layer in layers if getattr(layer, "fused", False)]
     attentions: list[torch.Tensor] = []
     keep = [
         layer.register_forward_hook(lambda *call: attentions.append(call[2][1])) for layer in layers
     ]
     try:
-        for layer in fused:
-            layer.fused = False  # the fused kernel forms no weights
         largest = model(images.detach().clone().requires_grad_()).amax(dim=-1).sum()
     finally:
         for handle in keep:
             handle.remove()
-        for layer in fused:
-            layer.fused = True
     gradients = torch.autograd.grad(largest, attentions)
     return [each.detach() for each in attentions], list(gradients)
 

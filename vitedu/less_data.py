@@ -15,6 +15,7 @@ Huang et al. 2016, stochastic depth (arXiv 1603.09382); Touvron et al. 2021, Dei
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -370,7 +371,6 @@ class MaskedAutoencoder(nn.Module):
 
     Args:
         encoder: a ``VisionTransformer`` with a class token. It is what is kept afterwards.
-        depth: blocks of the decoder.
         masking: the function that hides tokens, such as ``random_masking``.
 
     Example:
@@ -386,7 +386,7 @@ class MaskedAutoencoder(nn.Module):
 
     positions: torch.Tensor
 
-    def __init__(self, encoder: VisionTransformer, depth: int = 1, masking=random_masking):
+    def __init__(self, encoder: VisionTransformer, masking: Callable = random_masking):
         super().__init__()
         config, D = encoder.config, encoder.config.embed_dim
         if getattr(config, "fused", False):
@@ -395,7 +395,7 @@ class MaskedAutoencoder(nn.Module):
         self.mask_token = nn.Parameter(torch.zeros(1, 1, D))
         self.register_buffer("positions", sincos_positions_2d(config.grid_size, D)[None])
         sizes = D, config.num_heads, config.mlp_ratio
-        self.decoder = nn.Sequential(*(EncoderBlock(*sizes) for _ in range(depth)))
+        self.decoder = nn.Sequential(EncoderBlock(*sizes))
         self.to_pixels = nn.Sequential(
             nn.LayerNorm(D), nn.Linear(D, config.in_channels * config.patch_size**2)
         )
@@ -441,28 +441,3 @@ class PrototypeHead(nn.Module):
         """Map features (B, D) to cosines (B, K)."""
         directions = F.normalize(self.prototypes, dim=-1)
         return F.normalize(self.mlp(features), dim=-1) @ directions.T
-
-
-def entropy_and_spread(probabilities: torch.Tensor) -> tuple[float, float]:
-    """Measure a collapse: how undecided single answers are, and how much they differ from image to
-    image.
-
-    Args:
-        probabilities: (B, K), a teacher's answers.
-
-    Returns:
-        The mean entropy of an answer, and the entropy of the mean answer minus that; both in nats.
-        A spread of 0 means that every image has the same answer.
-
-    Example:
-        >>> entropy, spread = entropy_and_spread(torch.eye(4))
-        >>> round(entropy, 4), round(spread, 4)
-        (0.0, 1.3863)
-    """
-
-    def entropy(p):
-        return -torch.special.xlogy(p, p).sum(dim=-1)
-
-    single = entropy(probabilities).mean().item()
-    overall = entropy(probabilities.mean(dim=0)).item()
-    return single, overall - single

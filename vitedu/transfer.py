@@ -12,10 +12,11 @@ al. 2021, "CLIP" (arXiv 2103.00020); Zhai et al. 2023, "SigLIP" (arXiv 2303.1534
 """
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from vitedu.training import evaluate
 
@@ -260,7 +261,9 @@ def sigmoid_contrastive_loss(
     return -F.logsigmoid(signs * logits).sum() / len(logits)
 
 
-def fit_to(model: nn.Module, x, labels, learning, lr: float, steps: int, batch: int = 64) -> None:
+def fit_to(
+    model: nn.Module, x: Tensor, labels: Tensor, learning: Any, lr: float, steps: int, batch: int
+) -> None:
     """Train on images in memory, with AdamW, a short warm-up and a rate that falls in a line to 0.
 
     Args:

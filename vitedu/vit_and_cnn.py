@@ -183,23 +183,21 @@ class SmallCNN(nn.Module):
     width. Then come the mean over all places and a linear head.
 
     Args:
-        in_channels: C.
-        num_classes: K.
         width: channels of the first stage.
 
     Reference: Simonyan and Zisserman 2014 (arXiv 1409.1556); Ioffe and Szegedy 2015 (arXiv
     1502.03167).
     """
 
-    def __init__(self, in_channels: int = 3, num_classes: int = 10, width: int = 32):
+    def __init__(self, width: int = 32):
         super().__init__()
-        channels = [in_channels, width, 2 * width, 4 * width, 4 * width]
+        channels = [3, width, 2 * width, 4 * width, 4 * width]
         steps = zip(itertools.pairwise(channels), (2, 2, 2, 1), strict=True)
         self.stages = nn.ModuleList(
             nn.Sequential(*conv_and_norm(before, after, 3, stride), nn.ReLU())
             for (before, after), stride in steps
         )
-        self.head = nn.Linear(channels[-1], num_classes)
+        self.head = nn.Linear(channels[-1], 10)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to logits (B, K)."""
@@ -216,22 +214,20 @@ class ResNet(nn.Module):
     them. Every stage after the first halves the resolution and doubles the width.
 
     Args:
-        in_channels: C.
-        num_classes: K.
         width: channels of the first stage; the paper's has 64.
 
     Reference: He et al. 2015, section 3 (arXiv 1512.03385). Departure: no pooling in front.
     """
 
-    def __init__(self, in_channels: int = 3, num_classes: int = 10, width: int = 32):
+    def __init__(self, width: int = 32):
         super().__init__()
-        self.stem = conv_and_norm(in_channels, width, 3)
+        self.stem = conv_and_norm(3, width, 3)
         widths = [width, width, 2 * width, 4 * width, 8 * width]
         self.blocks = nn.Sequential()
         for stage, (before, after) in enumerate(itertools.pairwise(widths)):
             self.blocks.append(ResidualBlock(before, after, stride=2 if stage else 1))
             self.blocks.append(ResidualBlock(after, after))
-        self.head = nn.Linear(widths[-1], num_classes)
+        self.head = nn.Linear(widths[-1], 10)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to logits (B, K)."""

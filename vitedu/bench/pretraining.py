@@ -10,7 +10,6 @@ References: He et al. 2022, masked autoencoders (arXiv 2111.06377); Caron et al.
 
 import copy
 import math
-import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,9 +24,7 @@ from vitedu.fitting.augmentation import brightness, contrast, saturation
 from vitedu.fitting.checkpoints import save_checkpoint
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import autocast
-from vitedu.fitting.loop import fit
-from vitedu.fitting.optimizers import make_optimizer
-from vitedu.ground.hardware import pick_device, pick_precision
+from vitedu.fitting.loop import Run, fit
 from vitedu.less_data import (
     MaskedAutoencoder,
     PrototypeHead,
@@ -36,7 +33,7 @@ from vitedu.less_data import (
     random_resized_crop,
 )
 from vitedu.patches import patchify
-from vitedu.training import random_crop_flip, warmup_cosine
+from vitedu.training import random_crop_flip
 from vitedu.vit_and_cnn import ResNet
 
 CNN, MASKED, DINO = "cnn_tiny_32", "vit_pico_masked_patch4_32", "vit_pico_dino_patch4_32"
@@ -63,13 +60,14 @@ def pretrain(name: str, out: Path, *, epochs: int | None = None, data: Data | No
     config = replace(CNN_RECIPE if name == CNN else LABEL_FREE, epochs=epochs)
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(config.seed)
-    if name == CNN:
-        model: nn.Module = ResNet(**shape)
-        history = fit(model, data, config, resume=out / "state.safetensors")
-        if history.interrupted:
-            return
-    else:
-        model = learn_without_labels(name, data, config, out / "state.pt")
+    learner: Any = ResNet(**shape) if name == CNN else Masked() if name == MASKED else Distilled()
+    kind = Run if name == CNN else WithoutLabels
+    if fit(learner, data, config, resume=out / "state.safetensors", start_run=kind).interrupted:
+        return
+    model = learner
+    if name != CNN:
+        model = learner.model.encoder if name == MASKED else learner.teacher[0]
+        model.register_module("head", nn.Identity())
     known: Any = {"name": data.name, "class_names": list(data.class_names)}
     known |= {"mean": data.mean.tolist(), "std": data.std.tolist()}
     description = {"preset": name, "model": shape, "data": known, "train": asdict(config)}
@@ -78,49 +76,26 @@ def pretrain(name: str, out: Path, *, epochs: int | None = None, data: Data | No
     print(f"written to {out}; vitedu bench ship {out} measures it")
 
 
-def learn_without_labels(name: str, data: Data, config: TrainConfig, state: Path) -> nn.Module:
-    """Train an encoder on images alone; give it without what its task had besides."""
-    device = pick_device() if config.device == "auto" else torch.device(config.device)
-    wanted, done = [name, config.epochs], 0
-    learner: Any = (Masked() if name == MASKED else Distilled()).to(device)
-    images = data.train.images.to(device)
-    optimizer = make_optimizer(learner.model, config, device)
-    steps = len(images) // config.batch_size
-    total = steps * config.epochs
-    parts = [learner, *optimizer.optimizers]
-    if state.exists():
-        saved = torch.load(state, map_location=device, weights_only=True)
-        if saved["wanted"] != wanted:
-            raise ValueError(f"{state} is of {saved['wanted']}, not of {wanted}.")
-        done = saved["done"]
-        for part, values in zip(parts, saved["parts"], strict=True):
-            part.load_state_dict(values)
-    for epoch in range(done, config.epochs):
-        draws = torch.Generator(device).manual_seed(1000 * config.seed + epoch)
-        order = torch.randperm(len(images), generator=draws, device=device)
-        losses, start = [], time.perf_counter()
-        for now in range(epoch * steps, (epoch + 1) * steps):
-            batch = images[order[now % steps * config.batch_size :][: config.batch_size]]
-            for group in optimizer.param_groups:
-                group["lr"] = warmup_cosine(now, total, total // 10, config.lr)
-            with autocast(device, pick_precision(device)):
-                loss = learner.loss(batch, data.normalize, draws)
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(learner.model.parameters(), config.clip_norm)
-            optimizer.step()
-            if name == DINO:
-                learner.follow(now / total)
-            losses.append(loss.detach())
-        mean = torch.stack(losses).mean().item()  # waits for the device
-        seconds = time.perf_counter() - start
-        print(f"epoch {epoch + 1}/{config.epochs}  loss {mean:.4f}  {seconds:.1f} s", flush=True)
-        values, new = [part.state_dict() for part in parts], state.with_suffix(".new")
-        torch.save({"wanted": wanted, "done": epoch + 1, "parts": values}, new)
-        new.replace(state)
-    encoder = learner.model.encoder if name == MASKED else learner.teacher[0]
-    encoder.register_module("head", nn.Identity())
-    return encoder
+class WithoutLabels(Run):
+    """A run whose model says itself what its guesses about images cost; nothing is validated."""
+
+    def step(self, batch: torch.Tensor, lr: float, step_of_run: int):
+        """Learn from the images at ``batch`` (B,); give their price, and 0 right answers."""
+        with autocast(self.device, self.dtype):
+            loss = self.learner.loss(self.images[batch], self.data.normalize, self.generator)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.learner.parameters(), self.config.clip_norm)
+        self.optimizer.step()
+        if isinstance(self.learner, Distilled):
+            self.learner.follow(step_of_run / self.total_steps)
+        return loss.detach(), torch.zeros_like(batch[0])
+
+    def validate(self) -> tuple[float, float]:
+        """Give zeros, for the table."""
+        return 0.0, 0.0
 
 
 class Masked(nn.Module):

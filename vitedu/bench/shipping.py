@@ -6,12 +6,11 @@ What tells a picture that is unlike the ten classes was chosen on ``vit_pico_pat
 after 10 of 30 epochs: validation images against drawn shapes, noise, plain and soft colours, crops
 of three photographs. The mean area under the ROC curve was 0.92 and 0.93 for ``class_distance``,
 0.78 and 0.77 for the largest logit; of seven others none was better. With the limit that 95 % of
-the validation images pass, it noticed 87 % and 12 % of noise: each model's record has its own.
+the validation images pass, it noticed 87 % and 12 % of noise.
 """
 
 import datetime
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +41,8 @@ MODELS = {
 }
 
 
-def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
-    """Make the folder of a finished run a shipped model; ``least`` replaces its goal in MODELS."""
+def ship(run: Path) -> None:
+    """Make the folder of a finished run a shipped model, in the place of one of that name."""
     tensors, description = load_checkpoint(run)
     info, name = description["data"], description["preset"]
     if description.get("outcome", {"interrupted": True})["interrupted"]:
@@ -52,8 +51,6 @@ def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
     if name not in MODELS or not (on_cifar10 and np.allclose(info["mean"], MEAN, atol=1e-3)):
         raise ValueError(f"{run} must hold one of {', '.join(MODELS)}, trained on CIFAR-10.")
     folder = reading.FOLDER / f"{name}{reading.SHIPPED}"
-    if folder.exists() and not force:
-        raise ValueError(f"{folder} exists; --force replaces it.")
     about, goal = MODELS[name]
     record = {"name": folder.name, "about": about, "labels": name not in (MASKED, DINO)}
     description["shipped"] = record
@@ -67,7 +64,7 @@ def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
         weight, bias = fit_probe(features_of(model, data.train.images, info), data.train.labels)
         known = {"probe.weight": weight, "probe.bias": bias}
     right = ((features @ weight.T + bias).argmax(dim=1) == data.test.labels).double()
-    if right.mean().item() < (goal if least is None else least):
+    if right.mean().item() < goal:
         raise ValueError(f"{right.mean():.2%} of the test images are right, fewer than asked for.")
     if isinstance(model, VisionTransformer) and record["labels"]:
         known, record["unlike"] = measure_unlike(model, data, info)
@@ -80,15 +77,12 @@ def ship(run: Path, *, least: float | None = None, force: bool = False) -> None:
         "accuracy_of_first_1000": right[:1000].mean().item(),
         "date": datetime.date.today().isoformat(),
     }
-    with tempfile.TemporaryDirectory(dir=reading.FOLDER, prefix=".new-") as place:
-        new = Path(place, folder.name)
-        save_checkpoint(new, model.half(), description)
-        if (run / METRICS).exists():
-            shutil.copy(run / METRICS, new)
-        if known:
-            save_tensors(new / reading.FEATURES, known)
-        shutil.rmtree(folder, ignore_errors=True)
-        new.rename(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    save_checkpoint(folder, model.half(), description)
+    if (run / METRICS).exists():
+        shutil.copy(run / METRICS, folder)
+    if known:
+        save_tensors(folder / reading.FEATURES, known)
     print(f"{reading.describe_shipped(folder.name)}\nwritten to {folder}")
 
 
@@ -116,14 +110,11 @@ def measure_unlike(model: VisionTransformer, data: Data, info: dict) -> tuple[di
         for name in ("coffee", "grace_hopper", "rocket")  # CIFAR-10 has no class for them
         for side in (S, 2 * S, 3 * S, 4 * S)
     ]
-    others = {
-        "validation": data.validation.images,
-        "test images": data.test.images,
-        "photographs of other things": torch.cat([part.flatten(0, 1) for part in squares]),
-        "drawn shapes": load_data("shapes", limit=10, held_out=500).test.images,
-        "noise": torch.from_numpy(np.random.default_rng(0).integers(256, size=(500, 3, S, S))),
-    }
-    far = {what: class_distance(features_of(model, x, info), known) for what, x in others.items()}
-    limit = far.pop("validation").quantile(0.95).item()
-    noticed = {what: round((x > limit).float().mean().item(), 3) for what, x in far.items()}
-    return known, {"limit": limit, "noticed": noticed}
+    others = torch.cat([part.flatten(0, 1) for part in squares])
+    usual, far = (
+        class_distance(features_of(model, images, info), known)
+        for images in (data.validation.images, others)
+    )
+    limit = usual.quantile(0.95).item()
+    share = round((far > limit).float().mean().item(), 3)
+    return known, {"limit": limit, "noticed": {"photographs of other things": share}}

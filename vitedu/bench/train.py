@@ -10,7 +10,6 @@ form computes the class token alone, since the head reads nothing else.
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import product
 from statistics import median
 
 import torch
@@ -85,9 +84,15 @@ def make_step(
 
 
 def bench_train(
-    device: torch.device, precisions, presets, *, batch: int, rounds: int, compiled: bool
+    device: torch.device,
+    dtype: torch.dtype,
+    presets: list[str],
+    *,
+    batch: int,
+    rounds: int,
+    compiled: bool,
 ) -> None:
-    """Print a table for every preset and precision ("float32", "bfloat16").
+    """Print a table for every preset; ``dtype`` is that of matrix products.
 
     ``compiled``: our fused form, timm and vit-pytorch run under ``torch.compile`` too.
     """
@@ -97,12 +102,12 @@ def bench_train(
         print(f"{name} is not installed and not compared: pip install vitedu[bench]")
     names = [name for name in CANDIDATES if compiled or not name.endswith(COMPILED)]
     names = [name for name in names if name.removesuffix(COMPILED) not in missing]
-    for each, precision in product(presets, precisions):
-        work = preset(each), batch, getattr(torch, precision), device
+    for each in presets:
+        work = preset(each), batch, dtype, device
         keep_freed_memory()  # as fit does
         steps = {name: make_step(name, *work) for name in names}
         times = seconds_in_turn({name: step for name, (step, _) in steps.items()}, rounds, device)
-        print(f"\n{each}, {precision}, batch {batch}, medians of {rounds} rounds")
+        print(f"\n{each}, {str(dtype)[6:]}, batch {batch}, medians of {rounds} rounds")
         print(f"step                    parameters         images/s   x {BASE}")
         for name, seconds in times.items():
             ratio = f"{median_speedup(times, name, BASE):.2f}" if BASE in times else "-"

@@ -4,18 +4,21 @@ Role: the options, and the call of the module that does the work; what a command
 when it runs. Not here: the exit status of a mistake (``__main__``).
 """
 
+from argparse import ArgumentParser
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 class Commands:
     """Where a module adds its commands: an argparse group of sub-commands."""
 
-    def __init__(self, subparsers, group: str = ""):
+    def __init__(self, subparsers: Any, group: str = ""):
         self.subparsers = subparsers
         self.group = group  # under which ``vitedu`` alone lists them
         self.lines: list[str] = []  # of that list
 
-    def add(self, name: str, run, text: str):
+    def add(self, name: str, run: Callable | None, text: str) -> ArgumentParser:
         """Add a command and return its parser.
 
         Args:
@@ -30,20 +33,13 @@ class Commands:
         return new
 
 
-def stem(name: str) -> str:
-    """Read "notebooks/01_patches.ipynb" as "01_patches" and check that the syllabus knows it."""
-    from vitedu.exercises import notebook_named
-
-    return notebook_named(Path(name).name.removesuffix(".ipynb"))
-
-
-def add_exercise(parser) -> None:
+def add_exercise(parser: ArgumentParser) -> None:
     """Add the exercise that a command is about."""
     new = parser.add_argument("exercise", help="its id or number, such as patchify or 1.1")
     new.completer = list_ids
 
 
-def list_ids(**_) -> list[str]:
+def list_ids(**_: object) -> list[str]:
     """List what completes the name of an exercise."""
     from vitedu.exercises import BY_ID
 
@@ -64,14 +60,14 @@ def exercise_named(word: str):
     return exercise
 
 
-def add_path(parser, name: str, default: str, text: str = "") -> None:
+def add_path(parser: ArgumentParser, name: str, default: str, text: str = "") -> None:
     """Add a path that has a default; one without dashes may be left out."""
     options = {} if name.startswith("-") else {"nargs": "?"}
     help = f"{text}default: {default}"
     parser.add_argument(name, type=Path, default=Path(default), help=help, **options)
 
 
-def add_notebooks(parser, name: str) -> None:
+def add_notebooks(parser: ArgumentParser, name: str) -> None:
     """Add the notebooks that a command reads."""
     help = "a notebook or a folder of them (default: the course's own)"
     parser.add_argument(name, type=own_notebooks, nargs="?", default="", help=help)
@@ -84,28 +80,23 @@ def own_notebooks(word: str) -> Path:
     return Path(word) if word else find_sources()[0].parent
 
 
-def add_flag(parser, name: str, text: str, **options) -> None:
+def add_flag(parser: Any, name: str, text: str, **options: Any) -> None:
     """Add an option that is on or off."""
     parser.add_argument(name, action="store_true", help=text, **options)
 
 
-def add_model(parser, text: str) -> None:
+def add_model(parser: ArgumentParser, text: str) -> None:
     """Add the option that names a student's file."""
     parser.add_argument("--model", metavar="FILE", type=Path, help=f"{text}; the file is executed")
 
 
-def add_device(parser) -> None:
+def add_device(parser: ArgumentParser) -> None:
     """Add the option that says where to compute."""
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")
 
 
-def add_precision(parser, *, several: bool = False) -> None:
+def add_precision(parser: ArgumentParser) -> None:
     """Add the option that says in which type to multiply matrices."""
-    parser.add_argument(
-        "--precision",
-        nargs="+" if several else None,
-        default=["auto"] if several else "auto",
-        choices=["auto", "float32", "bfloat16", "float16"],
-        help=f"of matrix products{', one or several' if several else ''} "
-        "(default: what the hardware does natively)",
-    )
+    types = ["auto", "float32", "bfloat16", "float16"]
+    text = "of matrix products (default: what the hardware does natively)"
+    parser.add_argument("--precision", default="auto", choices=types, help=text)

@@ -3,6 +3,7 @@
 Role: their options. Not here: the measuring.
 """
 
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("--batch", type=int, default=128, help="images (default: %(default)s)")
     new.add_argument("--rounds", type=int, default=7, help="of all in turn (default: %(default)s)")
     add_device(new)
-    add_precision(new, several=True)
+    add_precision(new)
 
     new = bench.add("experiments", experiments, "what the notebooks quote but do not wait for")
     new.add_argument("name", nargs="?", help="the experiment; without a name they are listed")
@@ -39,24 +40,23 @@ def add_commands(commands: Commands) -> None:
 
     new = bench.add("ship", ship, "make a finished run on CIFAR-10 a model of the package")
     new.add_argument("folder", type=Path, metavar="RUN", help="the folder of the run")
-    add_flag(new, "--force", "replace the model of that name")
 
 
-def pretrain(args) -> None:
+def pretrain(args: Namespace) -> None:
     """Train a CNN, or an encoder without labels."""
     from vitedu.bench.pretraining import pretrain
 
     pretrain(args.name, args.out, epochs=args.epochs)
 
 
-def ship(args) -> None:
+def ship(args: Namespace) -> None:
     """Round a run's weights, measure them, write them into the package."""
     from vitedu.bench.shipping import ship
 
-    ship(args.folder, force=args.force)
+    ship(args.folder)
 
 
-def train(args) -> None:
+def train(args: Namespace) -> None:
     """Time training steps."""
     import torch
 
@@ -65,17 +65,13 @@ def train(args) -> None:
 
     check_device(args.device)
     device = pick_device() if args.device == "auto" else torch.device(args.device)
-    if "float16" in args.precision:
-        raise ValueError(
-            "float16 needs a gradient scaler, which these steps leave out; use float32."
-        )
-    native = str(pick_precision(device)).removeprefix("torch.")
-    precisions = [native if name == "auto" else name for name in args.precision]
+    is_native = args.precision == "auto"
+    dtype = pick_precision(device) if is_native else getattr(torch, args.precision)
     options = {"batch": args.batch, "rounds": args.rounds, "compiled": args.compile}
-    bench_train(device, precisions, args.presets, **options)
+    bench_train(device, dtype, args.presets, **options)
 
 
-def experiments(args) -> None:
+def experiments(args: Namespace) -> None:
     """Run what is missing of an experiment, or list the experiments."""
     from dataclasses import replace
 

@@ -29,20 +29,19 @@ def checker_problems(exercises: Sequence[Exercise] = EXERCISES) -> list[str]:
     return list(dict.fromkeys(problems))
 
 
-def _collect(where: str, look: Callable[..., Iterator[str]], *words) -> list[str]:
+def _collect(where: str, look: Callable[..., Iterator[str] | None], *words) -> list[str]:
     """Give the problems that a look finds, or the one that stops it."""
     try:
-        return list(look(*words))
+        return list(look(*words) or ())
     except WordsError as error:
         return [str(error)]
     except Exception as error:
         return [f"{where}: {type(error).__name__}: {' '.join(str(error).split())}; correct it."]
 
 
-def _read_shared() -> Iterator[str]:
+def _read_shared() -> None:
     files.check_families()
     files.read_errors()
-    yield from ()
 
 
 def _inspect(exercise: Exercise, path: str) -> Iterator[str]:
@@ -65,7 +64,6 @@ def _inspect(exercise: Exercise, path: str) -> Iterator[str]:
         yield from _collect(where, _make, exercise, mistake)
 
 
-def _make(exercise: Exercise, mistake: Mistake) -> Iterator[str]:
+def _make(exercise: Exercise, mistake: Mistake) -> None:
     for one in mistake.variants() if mistake.edits else ():
         apply_mistakes(exercise.id, [one.edits])
-    yield from ()

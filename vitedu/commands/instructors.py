@@ -3,9 +3,10 @@
 Role: their options. Not here: what they call (``vitedu.grading``).
 """
 
+from argparse import Namespace
 from pathlib import Path
 
-from vitedu.commands import Commands, add_flag, add_notebooks, stem
+from vitedu.commands import Commands, add_flag, add_notebooks
 
 
 def add_commands(commands: Commands) -> None:
@@ -67,7 +68,7 @@ def _add_choice(command, verb: str) -> None:
     add_flag(command, "--core", f"{verb} the core exercises only")
 
 
-def assign_notebooks(args) -> None:
+def assign_notebooks(args: Namespace) -> None:
     """Write what students, nbgrader or Gradescope get."""
     from vitedu.exercises import EXERCISES, select
 
@@ -84,9 +85,10 @@ def assign_notebooks(args) -> None:
     print(*write(args.out, args.notebooks, chosen), sep="\n")
 
 
-def grade_class(args) -> int:
+def grade_class(args: Namespace) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
     from vitedu.commands.doctor import NO_BOX, can_isolate
+    from vitedu.exercises import notebook_named
 
     if not can_isolate():
         raise ValueError(f"{NO_BOX}.")
@@ -100,7 +102,7 @@ def grade_class(args) -> int:
         folder, out = write_class(out / "submissions"), out / "grades"
     if not folder or not out:
         raise ValueError("name the folder with the returned notebooks, and --out; or --example.")
-    args.notebook = stem(args.notebook) if args.notebook else None
+    args.notebook = notebook_named(args.notebook) if args.notebook else None
     args.polish /= 100
     args.formats = [*args.formats, *["anonymous"] * args.anonymous]
     names = "formats assignment decisions jobs exercises core notebook only polish seed again "

@@ -3,6 +3,7 @@
 Role: their options. Not here: what they call.
 """
 
+from argparse import Namespace
 from pathlib import Path
 
 from vitedu.commands import Commands, add_flag, add_notebooks, add_path
@@ -38,28 +39,28 @@ def add_commands(commands: Commands) -> None:
     add_path(new, "--runs", "build/runs", "keeps the run; ")
 
 
-def set_up(args) -> None:
+def set_up(args: Namespace) -> None:
     """Install the course, or what its tests need."""
     from vitedu.course import environments
 
     (environments.set_up_tests if args.test else environments.set_up)()
 
 
-def collect_wheels(args) -> None:
+def collect_wheels(args: Namespace) -> None:
     """Write a folder that installs the course offline."""
     from vitedu.course.environments import bundle
 
     bundle(args.folder)
 
 
-def run_tests(args) -> int:
+def run_tests(args: Namespace) -> int:
     """Run pytest and give its status."""
     from vitedu.course.environments import run_tests
 
     return run_tests(args.words)
 
 
-def set_repository(args) -> None:
+def set_repository(args: Namespace) -> None:
     """Write the address and say what changed."""
     from vitedu.course import colab, environments
 
@@ -73,7 +74,7 @@ def set_repository(args) -> None:
         print(f"Colab finds it once it is released: git tag {colab.TAG}; git push --tags")
 
 
-def solve_notebooks(args) -> None:
+def solve_notebooks(args: Namespace) -> None:
     """Write the solved variant of notebooks."""
     from vitedu.course.notebooks import solve
 
@@ -81,7 +82,7 @@ def solve_notebooks(args) -> None:
         print(path)
 
 
-def lint_notebooks(args) -> int:
+def lint_notebooks(args: Namespace) -> int:
     """Print every problem; status 1 if there is one."""
     from vitedu.commands.inspection import checker_problems
     from vitedu.course.lint import lint
@@ -98,14 +99,14 @@ def lint_notebooks(args) -> int:
     return 1 if problems else 0
 
 
-def tour_notebooks(args) -> int:
+def tour_notebooks(args: Namespace) -> int:
     """Run the solved course; status 1 if a notebook fails."""
     from vitedu.course.tour import tour
 
     return 0 if tour(args.path, args.out) else 1
 
 
-def build_site(args) -> int:
+def build_site(args: Namespace) -> int:
     """Build the pages and print what is wrong with them; status 1 if something is."""
     from vitedu.bench.front import draw_front
     from vitedu.course.site import write_site

@@ -9,6 +9,7 @@ import runpy
 import shlex
 import sys
 import webbrowser
+from argparse import Namespace
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +21,6 @@ from vitedu.commands import (
     add_model,
     add_path,
     exercise_named,
-    stem,
 )
 
 JSON_HELP = (
@@ -86,7 +86,7 @@ def add_commands(commands: Commands) -> None:
     add_flag(new, "--class", text, dest="lesson")
 
 
-def start(args) -> None:
+def start(args: Namespace) -> None:
     """Lay what is missing, write my_vit.py once a part has passed, and become JupyterLab."""
     from vitedu import course
     from vitedu.course import results
@@ -129,9 +129,15 @@ def _running_address(folder: Path) -> str:
     return ""
 
 
-def list_exercises(args) -> None:
+def list_exercises(args: Namespace) -> None:
     """Print the syllabus as a table, or the models that come along."""
-    from vitedu.exercises import EXERCISES, describe_minutes, in_file, in_notebook
+    from vitedu.exercises import (
+        EXERCISES,
+        describe_minutes,
+        in_file,
+        in_notebook,
+        notebook_named,
+    )
 
     if args.models:
         from vitedu.pretrained.reading import describe_shipped, shipped_models
@@ -139,7 +145,7 @@ def list_exercises(args) -> None:
         for name, record in shipped_models().items():
             print(f"{describe_shipped(name)}\n  {record['epochs']} epochs: {record['command']}")
         return
-    chosen = in_notebook(stem(args.notebook)) if args.notebook else list(EXERCISES)
+    chosen = in_notebook(notebook_named(args.notebook)) if args.notebook else list(EXERCISES)
     width = max(len(exercise.id) for exercise in chosen)
     for exercise in chosen:
         own = in_file(exercise.stem)
@@ -171,7 +177,7 @@ def list_parts(exercise: str) -> Iterator[tuple[str, float, str, str]]:
         yield kind, share, part, findings.words_of(checker, part)
 
 
-def check_path(args) -> int:
+def check_path(args: Namespace) -> int:
     """Judge a notebook, a Python file or a folder of them; status 1 unless everything passed."""
     from vitedu.course.tour import CheckedFile, check_file
     from vitedu.exporting.importing import YOURS, find_owners
@@ -204,28 +210,29 @@ def check_path(args) -> int:
     return 0 if passed else 1
 
 
-def show_hint(args) -> None:
+def show_hint(args: Namespace) -> None:
     """Print the next hint and count it."""
     from vitedu.course.hints import next_hint
 
     print(next_hint(exercise_named(args.exercise)))
 
 
-def show_solution(args) -> None:
+def show_solution(args: Namespace) -> None:
     """Print the source of a reference."""
     from vitedu.course.references import solution_source
 
     print(solution_source(exercise_named(args.exercise)))
 
 
-def show_progress(args) -> None:
+def show_progress(args: Namespace) -> None:
     """Print the student's table."""
     from vitedu.course import results
+    from vitedu.exercises import notebook_named
 
-    print(results.table_text(stem(args.notebook) if args.notebook else None))
+    print(results.table_text(notebook_named(args.notebook) if args.notebook else None))
 
 
-def export(args) -> None:
+def export(args: Namespace) -> None:
     """Write the student's model, or a trained one as ONNX."""
     if args.onnx:
         return export_onnx(args)
@@ -236,7 +243,7 @@ def export(args) -> None:
     export_model(args.file, force=args.force, complete=args.complete)
 
 
-def export_onnx(args) -> None:
+def export_onnx(args: Namespace) -> None:
     """Write a trained model as ONNX, and say how near its outputs are."""
     from vitedu.exporting import onnx_file
     from vitedu.fitting.saved_run import load_run
@@ -258,7 +265,7 @@ def export_onnx(args) -> None:
     print(f"onnxruntime and torch differ by {difference:.1e} at most, tried on four images.")
 
 
-def write_completion(args) -> None:
+def write_completion(args: Namespace) -> None:
     """Print the shell's lines; on a terminal, say first where they go."""
     try:
         import argcomplete
@@ -268,7 +275,7 @@ def write_completion(args) -> None:
     print(argcomplete.shellcode(["vitedu"], shell=args.shell))
 
 
-def run_doctor(args) -> int:
+def run_doctor(args: Namespace) -> int:
     """Print the findings; status 1 where something must be mended."""
     from vitedu.commands.doctor import check_lesson, diagnose, text
 

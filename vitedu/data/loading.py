@@ -10,11 +10,9 @@ one last look, and no image stands in two splits.
 Legend: N images, C H W image, K classes.
 """
 
-import socket
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -159,18 +157,7 @@ def load_data(
     return load_folder(folder, seed, image_size or 32, limits)
 
 
-def of_data(values: dict[str, Any], data: Data | str, what: str, remedy: str) -> Any:
-    """Pick, of values by the names of data sets, the one that may stand beside these images.
-
-    A ValueError says in one line ``what`` is of other data, both names, and the remedy.
-    """
-    name = data if isinstance(data, str) else data.name
-    if name not in values:
-        raise ValueError(f"{what} on {' and '.join(sorted(values))}, not on {name}. {remedy}")
-    return values[name]
-
-
-def is_integer(value, at_least: int) -> bool:
+def is_integer(value: object, at_least: int) -> bool:
     """Tell whether a value is a whole number, True and False not counted, and large enough."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
 
@@ -210,9 +197,7 @@ def load_original(seed: int, limits: Limits) -> Data:
     from torchvision.datasets import CIFAR10
 
     root = cache_folder()
-    patience = socket.getdefaulttimeout()
     try:
-        socket.setdefaulttimeout(20.0)  # seconds without an answer
         halves = [CIFAR10(root, train=train, download=True) for train in (True, False)]
     except (OSError, HTTPException, RuntimeError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
@@ -220,8 +205,6 @@ def load_original(seed: int, limits: Limits) -> Data:
             f"CIFAR-10 could not be downloaded to {root} ({reason}). Try again, or work offline: "
             "load_data('cifar10') comes with the package, load_data('path/to/folder') takes a copy."
         ) from None
-    finally:
-        socket.setdefaulttimeout(patience)
 
     rng = np.random.default_rng(seed)
     pixels = np.concatenate([half.data for half in halves]).transpose(0, 3, 1, 2)

@@ -15,6 +15,7 @@ Reference: Quilez, "2D distance functions", https://iquilezles.org/articles/dist
 
 import numpy as np
 
+Array = np.ndarray
 BLOCK = 500  # images drawn at once: small enough for the cache of a core
 RADIUS = (0.22, 0.42)  # of the object, as a share of the image
 TURN = 0.45  # largest rotation either way, radians
@@ -24,34 +25,34 @@ NOISE = 0.04  # standard deviation of the grain, on a scale of 0 to 1
 # -- the shapes, each within about one unit of the origin; v points up ----------------------------
 
 
-def disk(u, v):
+def disk(u: Array, v: Array) -> Array:
     return np.hypot(u, v) - 0.85
 
 
-def ring(u, v):
+def ring(u: Array, v: Array) -> Array:
     return np.abs(np.hypot(u, v) - 0.68) - 0.22
 
 
-def moon(u, v):
+def moon(u: Array, v: Array) -> Array:
     u = u - 0.2
     return np.maximum(np.hypot(u, v) - 0.95, 0.82 - np.hypot(u - 0.5, v))
 
 
-def square(u, v):
+def square(u: Array, v: Array) -> Array:
     return np.maximum(np.abs(u), np.abs(v)) - 0.75
 
 
-def triangle(u, v):
+def triangle(u: Array, v: Array) -> Array:
     v = v + 0.1
     return np.maximum(np.abs(u) * 0.866 + v * 0.5, -v) - 0.55
 
 
-def cross(u, v):
+def cross(u: Array, v: Array) -> Array:
     u, v = np.abs(u), np.abs(v)
     return np.maximum(np.maximum(u, v) - 0.9, np.minimum(u, v) - 0.28)
 
 
-def star(u, v):
+def star(u: Array, v: Array) -> Array:
     x, y = fold(u, v, points=5)
     # the edge runs from the tip (1, 0) to the notch at radius 0.45, half a sector further
     notch_x, notch_y = 0.45 * np.cos(np.pi / 5), 0.45 * np.sin(np.pi / 5)
@@ -59,13 +60,13 @@ def star(u, v):
     return ((x - 1) * notch_y + y * (1 - notch_x)) / length
 
 
-def flower(u, v):
+def flower(u: Array, v: Array) -> Array:
     x, y = fold(u, v, points=5)
     petals = np.hypot(x - 0.58, y) - 0.36
     return np.maximum(np.minimum(petals, x - 0.5), 0.2 - x)
 
 
-def heart(u, v):
+def heart(u: Array, v: Array) -> Array:
     x, y = np.abs(u) / 1.65, v / 1.65 + 0.55
     lobe = np.hypot(x - 0.25, y - 0.75) - np.sqrt(2) / 4
     along = 0.5 * np.maximum(x + y, 0)
@@ -73,13 +74,13 @@ def heart(u, v):
     return 1.65 * np.where(x + y > 1, lobe, edge)
 
 
-def arrow(u, v):
+def arrow(u: Array, v: Array) -> Array:
     head = np.maximum(np.abs(u) * 0.707 + (v - 0.95) * 0.707, -v)
     shaft = np.maximum(np.abs(u) - 0.25, np.abs(v + 0.45) - 0.5)
     return np.minimum(head, shaft)
 
 
-def fold(u, v, points):
+def fold(u: Array, v: Array, points: int) -> tuple[Array, Array]:
     """Map the plane onto half a sector of a figure with so many points, the first one upwards."""
     sector = 2 * np.pi / points
     angle = np.arctan2(u, v)

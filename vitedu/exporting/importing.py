@@ -16,6 +16,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from vitedu.exercises import BY_ID, Exercise
 from vitedu.ground.files import data_folder, write_whole
@@ -125,7 +126,7 @@ def _references() -> str:
 class Finder(MetaPathFinder, Loader):
     """Finds and loads ``my_vit``."""
 
-    def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Return a spec for ``my_vit``."""
         return spec_from_loader(name, self, origin=str(find_file())) if name == "my_vit" else None
 

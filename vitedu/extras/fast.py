@@ -20,7 +20,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.attention import MultiHeadAttention, merge_heads
+from vitedu.attention import (
+    MultiHeadAttention,
+    merge_heads,
+    scaled_dot_product_attention,
+    split_heads,
+)
 from vitedu.encoder import EncoderBlock, Mlp
 
 ROTARY_BASE = 100.0  # the slowest pair of features turns about 1/100 as fast as the first
@@ -323,7 +328,9 @@ class DroppingBlock(EncoderBlock):
         torch.Size([2, 5, 12])
     """
 
-    def __init__(self, *sizes, drop_rate: float = 0.0, drop_path_rate: float = 0.0, **layers):
+    def __init__(
+        self, *sizes: Any, drop_rate: float = 0.0, drop_path_rate: float = 0.0, **layers: Any
+    ):
         super().__init__(*sizes, **layers)
         self.drop_rate, self.drop_path_rate = drop_rate, drop_path_rate
 
@@ -341,6 +348,37 @@ class DroppingBlock(EncoderBlock):
         stays = torch.rand(len(branch), device=branch.device) >= self.drop_path_rate
         scale = stays.to(branch.dtype) / (1 - self.drop_path_rate)
         return branch * scale[:, None, None]
+
+
+class AttentionPool(nn.Module):
+    """Make one vector of all tokens: a learned query attends to them, and an MLP follows.
+
+    Example:
+        >>> AttentionPool(12, num_heads=3, hidden_dim=48)(torch.zeros(2, 5, 12)).shape
+        torch.Size([2, 12])
+
+    Reference: Zhai et al. 2021, section 3.3, the MAP head (arXiv 2106.04560).
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, hidden_dim: int):
+        super().__init__()
+        self.num_heads = num_heads
+        self.latent = nn.Parameter(torch.zeros(1, 1, embed_dim))
+        self.q = nn.Linear(embed_dim, embed_dim)
+        self.kv = nn.Linear(embed_dim, 2 * embed_dim)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+        self.norm = nn.LayerNorm(embed_dim)
+        self.mlp = Mlp(embed_dim, hidden_dim)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to (B, D)."""
+        query = self.q(self.latent).expand(len(x), -1, -1)  # (1, 1, D) -> (B, 1, D)
+        parts = (query, *self.kv(x).chunk(2, dim=-1))
+        out, _ = scaled_dot_product_attention(
+            *(split_heads(each, self.num_heads) for each in parts)
+        )
+        x = self.proj(merge_heads(out)[:, 0])  # (B, nh, 1, hd) -> (B, D)
+        return x + self.mlp(self.norm(x))
 
 
 MLPS = {"gelu": Mlp, "quick_gelu": QuickMlp, "swiglu": SwiGlu}

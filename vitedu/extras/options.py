@@ -13,16 +13,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.extras.fast import MLPS, ConvStem, block_with_options
+from vitedu.extras.fast import MLPS, AttentionPool, ConvStem, block_with_options
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, initialise
+
+CHOICES = {"pool": ("cls", "mean", "max", "map"), "stem": ("patch", "conv"), "mlp": MLPS}
 
 
 @dataclass(frozen=True)
 class ViTConfigWithOptions(ViTConfig):
     """A ``ViTConfig`` with options, all switched off by default."""
 
-    pool: str = "cls"  # the head reads "cls" (the paper) or "mean" of the patches, no class token
+    # the head reads "cls" (the paper), or of the patches, without a class token, the "mean", the
+    # largest of each feature ("max") or what a learned query takes ("map", as in SigLIP)
+    pool: str = "cls"
     fused: bool = False  # compute what the head reads in the fastest form, which keeps no weights
     rope: bool = False  # turn queries and keys by their patch's row and column (rotary positions)
     qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
@@ -33,14 +37,17 @@ class ViTConfigWithOptions(ViTConfig):
     drop_path_rate: float = 0.0  # in training, share of images that skip the last block's branches
     # of published models since 2021
     mlp: str = "gelu"  # "gelu" (the paper), "quick_gelu" (CLIP) or "swiglu"
+    norm_first: bool = False  # a norm over all tokens before the first block, as in CLIP
+    norm_eps: float = 1e-6  # of every norm
 
     has_options = True  # no field: what models without it refuse
 
     def __post_init__(self):
         super().__post_init__()
         hidden = int(self.embed_dim * self.mlp_ratio)
-        if self.stem not in ("patch", "conv"):
-            raise ValueError(f"stem must be 'patch' or 'conv' (got {self.stem!r}).")
+        for name, choices in CHOICES.items():
+            if (value := getattr(self, name)) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)} (got {value!r}).")
         if self.stem_depth < 0:
             raise ValueError(f"stem_depth must be at least 0 (got stem_depth={self.stem_depth}).")
         if self.stem == "patch" and self.stem_depth != 1:
@@ -48,15 +55,11 @@ class ViTConfigWithOptions(ViTConfig):
                 f"stem_depth counts layers of a conv stem (got stem_depth={self.stem_depth}, "
                 f"stem={self.stem!r}); use stem='conv', or stem_depth=1."
             )
-        if self.pool not in ("cls", "mean"):
-            raise ValueError(f"pool must be 'cls' or 'mean' (got {self.pool!r}).")
         for name in ("drop_rate", "drop_path_rate"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(
                     f"{name} must be at least 0 and below 1 (got {name}={getattr(self, name)})."
                 )
-        if self.mlp not in MLPS:
-            raise ValueError(f"mlp must be one of {', '.join(MLPS)} (got {self.mlp!r}).")
         if self.mlp == "swiglu" and hidden % 2:
             raise ValueError(
                 f"swiglu halves the hidden width, which must be even (got {hidden}, embed_dim="
@@ -75,7 +78,7 @@ class ViTConfigWithOptions(ViTConfig):
         return 1 + self.num_registers if self.pool == "cls" else 0
 
 
-def with_options(config: ViTConfig, **changes) -> ViTConfig:
+def with_options(config: ViTConfig, **changes: Any) -> ViTConfig:
     """Change fields of a configuration, options among them.
 
     Returns:
@@ -109,7 +112,7 @@ PRESETS_WITH_OPTIONS: dict[str, ViTConfig] = {
 }
 
 
-def preset(name: str, **changes) -> ViTConfig:
+def preset(name: str, **changes: Any) -> ViTConfig:
     """Look a preset up by name, with some fields changed, such as ``num_classes`` or ``rope``.
 
     Raises:
@@ -148,24 +151,37 @@ class VisionTransformerWithOptions(VisionTransformer):
         self.blocks = nn.ModuleList(
             block_with_options(config, number) for number in range(config.depth)
         )
-        self.norm = nn.LayerNorm(D, eps=1e-6)
+        self.norm = nn.LayerNorm(D)
         self.head = nn.Linear(D, config.num_classes)
         initialise(self)
+        if config.norm_first:
+            self.norm_pre = nn.LayerNorm(D)
+        if config.pool == "map":
+            self.attn_pool = AttentionPool(D, config.num_heads, int(D * config.mlp_ratio))
+        for module in self.modules():
+            if isinstance(module, nn.LayerNorm):
+                module.eps = config.norm_eps
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to logits (B, K)."""
         x = self.embed(images)  # (B, C, H, W) -> (B, T, D)
         for block in self.blocks:
             x = block(x)
-        x = self.norm(x)
-        x = x[:, 0] if self.config.pool == "cls" else x.mean(dim=1)  # (B, T, D) -> (B, D)
-        return self.head(x)  # (B, D) -> (B, K)
+        return self.head(self.pool(self.norm(x)))  # (B, T, D) -> (B, D) -> (B, K)
+
+    def pool(self, x: torch.Tensor) -> torch.Tensor:
+        """Make what the head reads (B, D) of all tokens (B, T, D)."""
+        if self.config.pool == "map":
+            return self.attn_pool(x)
+        if self.config.pool == "max":
+            return x.amax(dim=1)
+        return x[:, 0] if self.config.pool == "cls" else x.mean(dim=1)
 
     def embed(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to the tokens of the first block (B, T, D)."""
-        return add_class_token_and_positions(
-            self.patch_embed(images), self.cls_token, self.pos_embed
-        )
+        x = self.patch_embed(images)
+        x = add_class_token_and_positions(x, self.cls_token, self.pos_embed)
+        return self.norm_pre(x) if self.config.norm_first else x
 
 
 def build_model(config: ViTConfig) -> VisionTransformer:

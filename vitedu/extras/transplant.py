@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vitedu.attention import MultiHeadAttention
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
@@ -40,8 +40,8 @@ class TorchEncoderViT(nn.Module):
 
     Args:
         config: a ``ViTConfig``.
-        patch_embed: maps images (B, C, H, W) to tokens (B, N, D): a module, or a class that is
-            called with patch_size, in_channels and embed_dim.
+        patch_embed: makes, of patch_size, in_channels and embed_dim, what maps images
+            (B, C, H, W) to tokens (B, N, D).
         add_tokens: does what ``add_class_token_and_positions`` does.
 
     Example:
@@ -56,10 +56,8 @@ class TorchEncoderViT(nn.Module):
         add_tokens: Callable = add_class_token_and_positions,
     ):
         super().__init__()
-        D, is_ready = config.embed_dim, isinstance(patch_embed, nn.Module)
-        sizes = config.patch_size, config.in_channels, D
-        self.config, self.add_tokens = config, add_tokens
-        self.patch_embed = patch_embed if is_ready else patch_embed(*sizes)
+        D, self.config, self.add_tokens = config.embed_dim, config, add_tokens
+        self.patch_embed = patch_embed(config.patch_size, config.in_channels, D)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, D))
         self.pos_embed = nn.Parameter(torch.zeros(1, config.num_tokens, D))
         layer = nn.TransformerEncoderLayer(
@@ -80,7 +78,7 @@ class TorchEncoderViT(nn.Module):
             if isinstance(module, nn.MultiheadAttention):  # its first matrix is no ``nn.Linear``
                 nn.init.trunc_normal_(module.in_proj_weight, std=0.02, a=-0.04, b=0.04)
 
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """Map images (B, C, H, W) to logits (B, K)."""
         x = self.patch_embed(images)  # (B, C, H, W) -> (B, N, D)
         x = self.add_tokens(x, self.cls_token, self.pos_embed)  # -> (B, T, D)
@@ -97,7 +95,7 @@ class AttentionForTorch(nn.Module):
         super().__init__()
         self.attn = attn
 
-    def forward(self, query, key, value, **masks):
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, **masks: Any) -> Any:
         """Map tokens (B, T, D), all three the same, to output (B, T, D) and weights."""
         return self.attn(query)
 
@@ -134,7 +132,7 @@ class Transplant:
 
 
 def transplant(
-    source: nn.Module, target: nn.Module, parts: str = "all", inputs: torch.Tensor | None = None
+    source: nn.Module, target: nn.Module, parts: str = "all", inputs: Tensor | None = None
 ) -> Transplant:
     """Copy the weights of one model, block or layer into another that computes the same.
 
@@ -181,7 +179,7 @@ def transplant(
     return Transplant(tuple(names), difference)
 
 
-def named_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+def named_tensors(model: nn.Module) -> dict[str, Tensor]:
     """List a model's tensors by our names.
 
     Example:
@@ -196,7 +194,7 @@ def named_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def run(model: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
+def run(model: nn.Module, inputs: Tensor) -> Tensor:
     """Give the output of a model, or the first of a layer's outputs, in eval mode on the CPU."""
     modes = {module: module.training for module in model.modules()}
     inputs = inputs.to(next(model.parameters()).device)

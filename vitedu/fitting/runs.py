@@ -37,7 +37,6 @@ from vitedu.fitting.settings import read_settings
 from vitedu.fitting.starting import Start, load_start, match, rebuild
 from vitedu.ground.files import write_whole
 from vitedu.ground.hardware import check_device
-from vitedu.pretrained.conversions import PublishedConfig
 from vitedu.vit import VisionTransformer
 
 METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
@@ -182,7 +181,7 @@ def go_on(
     info, shape = description["data"], description["model"]
     before = {name: description.get(name) for name in ("preset", "pretrained", "weights")}
     before |= {"data": info["source"], "limit": info["limit"], "image_size": shape["image_size"]}
-    before |= asdict(read_config(description)) | asdict(PublishedConfig(**shape))
+    before |= asdict(read_config(description)) | asdict(ViTConfigWithOptions(**shape))
     words = {name: value for name, value in given.items() if value is not None}
     place = f"the run in {out}"
     if is_ended(out, description):

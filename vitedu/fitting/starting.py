@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from vitedu.data import Data
+from vitedu.extras.options import build_model, with_options
 from vitedu.fitting.checkpoints import DESCRIPTION, load_checkpoint
 from vitedu.fitting.model_file import ModelFile
-from vitedu.pretrained.conversions import build, published_config
 from vitedu.pretrained.loading import load_pretrained, resize
 from vitedu.pretrained.published import preprocessing
-from vitedu.vit import VisionTransformer
+from vitedu.vit import VisionTransformer, ViTConfig
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def rebuild(start: Start, model_file: ModelFile | None, place: Any) -> VisionTra
         ValueError: weights and shape do not fit; it begins with ``place``.
     """
     try:
-        config = published_config(**start.shape)
-        model = build(config)
+        config = with_options(ViTConfig(), **start.shape)
+        model = build_model(config)
         if model_file:
             model = model_file.module.VisionTransformer(model_file.configure(**vars(config)))
         model.load_state_dict(start.tensors)

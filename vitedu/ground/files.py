@@ -18,20 +18,16 @@ def data_folder() -> Path:
     """Give the folder of results, which need not exist yet: ``VITEDU_HOME``, else the usual one."""
     from platformdirs import user_data_path
 
-    chosen = os.environ.get("VITEDU_HOME")
-    if chosen:
-        return Path(chosen).expanduser()
-    return user_data_path("vitedu", appauthor=False)
+    usual = user_data_path("vitedu", appauthor=False)
+    return Path(os.environ.get("VITEDU_HOME") or usual).expanduser()
 
 
 def cache_folder() -> Path:
     """Give the folder of downloads: ``VITEDU_CACHE``, else the usual one."""
     from platformdirs import user_cache_path
 
-    chosen = os.environ.get("VITEDU_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    return user_cache_path("vitedu", appauthor=False, opinion=False)
+    usual = user_cache_path("vitedu", appauthor=False, opinion=False)
+    return Path(os.environ.get("VITEDU_CACHE") or usual).expanduser()
 
 
 @contextmanager

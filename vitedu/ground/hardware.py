@@ -57,21 +57,17 @@ def pick_precision(device: torch.device | str) -> torch.dtype:
     return torch.float32
 
 
-def keep_freed_memory() -> bool:
+def keep_freed_memory() -> None:
     """Let the C library keep what tensors on the CPU free, instead of handing it back at once.
 
     A training step frees what the next one takes again. By default glibc gives large pieces back to
     the system in between, and every page of 4 KB is then cleared anew, tens of thousands in a step
     of ``vit_tiny_patch4_32``. The process keeps its largest size from here on.
-
-    Returns:
-        Whether it took effect; False without glibc.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-    if mallopt is None:
-        return False
-    trim_threshold, mmap_threshold = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
-    return bool(mallopt(trim_threshold, 2**31 - 1) and mallopt(mmap_threshold, 2**30))
+    if mallopt:
+        mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD of malloc.h
+        mallopt(-3, 2**30)  # M_MMAP_THRESHOLD
 
 
 def cpu_flags() -> frozenset[str]:

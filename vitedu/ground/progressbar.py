@@ -9,27 +9,18 @@ import time
 
 
 class ProgressBar:
-    """Show one line that replaces itself; in a log, one line every half minute.
+    """Show one line that replaces itself on standard error; in a log, one line every half minute.
+
+    A notebook draws it below the cell.
 
     Args:
         total: the number of steps.
-        stream: where the line goes; standard error if None. A notebook draws it below the cell.
         start: the steps that were done before.
-
-    Example:
-        >>> import io
-        >>> log = io.StringIO()
-        >>> bar = ProgressBar(total=2, stream=log)
-        >>> bar.update(1, "epoch 1")
-        >>> bar.note("epoch 1 done")
-        >>> log.getvalue()
-        'epoch 1 done\\n'
     """
 
-    def __init__(self, total: int, stream=None, *, start: int = 0):
-        self.total, self.start = total, start
-        self.stream = sys.stderr if stream is None else stream
-        self.display = notebook_display() if stream is None else None
+    def __init__(self, total: int, *, start: int = 0):
+        self.total, self.start, self.stream = total, start, sys.stderr
+        self.display = notebook_display()
         self.is_live = self.display is not None or self.stream.isatty()
         self.interval = 0.2 if self.is_live else 30.0  # seconds between two lines
         self.started = self.last_update = time.monotonic()
@@ -52,16 +43,19 @@ class ProgressBar:
     def note(self, line: str) -> None:
         """Leave a line for good in a terminal or a log; a notebook keeps only the bar."""
         if self.display is None:
-            blank = "\r" + " " * self.width + "\r" if self.width else ""
-            self.stream.write(f"{blank}{line}\n")
+            self._clear()
+            self.stream.write(f"{line}\n")
             self.stream.flush()
-            self.width = 0
 
     def close(self, text: str = "") -> None:
         """Clear the line; a notebook keeps ``text`` in its place."""
         if self.display is not None:
             self._show(text)
-        elif self.width:
+        else:
+            self._clear()
+
+    def _clear(self) -> None:
+        if self.width:
             self.stream.write("\r" + " " * self.width + "\r")
             self.stream.flush()
             self.width = 0

@@ -53,9 +53,7 @@ def seconds_in_turn(
     return times
 
 
-def least_milliseconds(
-    work: Mapping[Name, Callable[[], object]], rounds: int, warmup: int = 1
-) -> dict[Name, float]:
+def least_milliseconds(work: Mapping[Name, Callable[[], object]], rounds: int) -> dict[Name, float]:
     """Time pieces of work on the CPU in turn, without gradients: the least of the rounds of each.
 
     What else a busy machine does can only add to a round. Computing time leaves most of it out;
@@ -63,7 +61,7 @@ def least_milliseconds(
     """
     clock = time.perf_counter if sys.platform == "win32" else time.process_time
     with torch.no_grad():
-        times = seconds_in_turn(work, rounds, warmup=warmup, clock=clock)
+        times = seconds_in_turn(work, rounds, warmup=1, clock=clock)
     return {name: 1000 * min(seconds) for name, seconds in times.items()}
 
 

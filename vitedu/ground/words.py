@@ -34,11 +34,8 @@ def read(path: Path) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"))
-    except FileNotFoundError:
-        remedy = "install vitedu again, or restore the file from the repository"
-        raise WordsError(f"{place(path)}: the file is missing; {remedy}.") from None
     except OSError as error:
-        remedy = "make it readable"
+        remedy = "install vitedu again, or restore the file from the repository"
         raise WordsError(f"{place(path)}: cannot be read ({error.strerror}); {remedy}.") from None
     except UnicodeDecodeError as error:
         remedy = "save it as UTF-8"

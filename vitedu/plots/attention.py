@@ -8,6 +8,7 @@ pattern in any noise.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -116,7 +117,7 @@ def show_layer() -> Figure:
 
 
 @styled
-def show_spotlight(images, looks: Mapping[str, torch.Tensor], *, uniform: float) -> Figure:
+def show_spotlight(images: Any, looks: Mapping[str, torch.Tensor], *, uniform: float) -> Figure:
     """Draw photographs, and below each the same one in grey under its map, a row a model.
 
     The colour lies over the photograph, so a dark object is not taken for an unlit one. It is

@@ -34,12 +34,7 @@ def show_mistake_costs(
         ranked: whether to draw the bars; else the names alone stand there, to be ranked.
         order: a student's ranking, letters from the cheapest to the dearest, such as ``"BCA"``. Its
             places stand beside the bars, and above them how many pairs are in the right order.
-
-    Raises:
-        ValueError: no row, or too many.
     """
-    if not 1 <= len(costs) <= len(ascii_uppercase):
-        raise ValueError(f"show_mistake_costs draws 1 to 26 rows (got {len(costs)}).")
     rows = list(zip(letters(costs), costs, strict=True))
     rows = rows if ranked else sorted(rows, key=lambda row: row[0])
     places, judgement = judge_order(order, rows) if ranked and order else ({}, "")

@@ -45,7 +45,7 @@ def _draw_road(ax, *, norm_first: bool) -> None:
 
     def box(x, y, name, colour):
         look = {"edgecolor": colour, "linewidth": 2, "fontsize": 9, "family": "monospace"}
-        draw_box(ax, x, y, (1.5, 0.52), name, corners="pad=0.06", **look)
+        draw_box(ax, x, y, (1.5, 0.52), name, "pad=0.06", **look)
 
     ax.plot([0, 13], [0, 0], color=ink.BLACK, linewidth=5, solid_capstyle="butt", zorder=1)
     ax.text(-0.1, 0, "x\n(B, T, D)", ha="right", va="center", fontsize=9)

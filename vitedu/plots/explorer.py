@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
@@ -43,7 +44,7 @@ class ExplorerFigure(CourseFigure):
         """Let an artist follow the click: name of a property -> its value for each cell."""
         self.followers.append((artist, values))
 
-    def frame_in(self, ax, grid_size: tuple[int, int]) -> None:
+    def frame_in(self, ax: Axes, grid_size: tuple[int, int]) -> None:
         """Frame the clicked cell of a grid that fills some axes."""
         rows, columns = grid_size
         corners = [
@@ -67,35 +68,32 @@ class Explorer:
     describe: Callable[[Any, int], str]  # says what that figure shows, for screen readers too
     settings: Sequence
     setting_name: str  # such as "patch size (px)"
-    # rows and columns of the picture's cells, or a function that gives them for a setting
-    grid: Any
+    grid: Callable[[Any], tuple[int, int]]  # rows and columns of the picture's cells
     start: Any = None  # the setting that is shown first; by default the first one
     cell_name: str = "patch"  # what a cell of the picture is called
     # setting -> canvas, and pixels that never change
     drawn: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        if not callable(self.grid):
-            self.grid = lambda setting, size=self.grid: size
         self.start = self.settings[0] if self.start is None else self.start
 
     def __repr__(self) -> str:
         return f"Explorer({self.setting_name}: {', '.join(str(s) for s in self.settings)})"
 
-    def cell_at(self, setting, row: float, column: float) -> int:
+    def cell_at(self, setting: Any, row: float, column: float) -> int:
         """Give the cell at a place in the picture; row and column run from 0 to 1."""
         rows, columns = self.grid(setting)
         return int(row * rows) * columns + int(column * columns)
 
     @styled
-    def figure(self, setting, cell: int) -> ExplorerFigure:
+    def figure(self, setting: Any, cell: int) -> ExplorerFigure:
         """Draw the figure of a setting, moved to a cell."""
         figure = ExplorerFigure(self.grid(setting))
         self.draw(figure, setting)
         figure.move(cell)
         return figure
 
-    def frame(self, setting, cell: int) -> bytes:
+    def frame(self, setting: Any, cell: int) -> bytes:
         """Draw one frame, as a JPEG; only what the cell changes is drawn anew."""
         if setting not in self.drawn:
             figure = self.figure(setting, cell)

@@ -24,7 +24,7 @@ LOWEST, HIGHEST = 0.1, 10.0  # of a map, relative to uniform
 SCALE: dict[str, Any] = {"norm": "log", "vmin": LOWEST, "vmax": HIGHEST, "cmap": ink.SEQUENTIAL}
 
 
-def relative_to(uniform: float, values) -> np.ndarray:
+def relative_to(uniform: float, values: Any) -> np.ndarray:
     """Divide a map by what an even spread gives; nothing is so small that it has no logarithm."""
     return np.maximum(np.asarray(values, dtype=float) / uniform, 1e-9)
 
@@ -55,7 +55,7 @@ def show_relative(
 
 
 @styled
-def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> CourseFigure:
+def show_pointing(images: Any, masks: Any, maps: Mapping[str, np.ndarray]) -> CourseFigure:
     """Draw what several maps point at: the hottest patch is marked, the object is outlined.
 
     Args:
@@ -80,8 +80,8 @@ def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> CourseFigure
 
 @styled
 def show_every_layer(
-    photograph,
-    pixels,
+    photograph: Any,
+    pixels: Any,
     maps: Mapping[str, np.ndarray],
     at_patches: np.ndarray,
     beliefs: np.ndarray,

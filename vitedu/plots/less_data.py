@@ -50,7 +50,7 @@ def show_collapse(
 
 @styled
 def show_three_tasks(
-    images,
+    images: Any,
     looks: Mapping[str, Any],
     colours: Mapping[str, Any],
     reach: Mapping[str, Sequence[Sequence[float]]],

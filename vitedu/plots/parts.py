@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
@@ -15,19 +16,19 @@ from vitedu.plots import ink
 from vitedu.plots.style import hide_ticks, to_picture
 
 
-def draw_map(ax, values, title: str = "", *, size: Any = 10, **options):
+def draw_map(ax: Axes, values: Any, title: str = "", *, size: Any = 10, **options: Any):
     """Draw values (rows, columns) without ticks under a title, of letters of a size in points."""
     hide_ticks(ax)
     ax.set_title(title, fontsize=size)
     return ax.imshow(values, **options)
 
 
-def draw_image(ax, image, title: str = "", **options):
+def draw_image(ax: Axes, image: Any, title: str = "", **options: Any):
     """Draw an image (C, H, W) as ``draw_map`` draws values."""
     return draw_map(ax, to_picture(image), title, cmap="gray", vmin=0, vmax=1, **options)
 
 
-def check_square(image) -> None:
+def check_square(image: Any) -> None:
     """Refuse an image (C, H, W) that is not square, and say what makes it so."""
     _, H, W = image.shape
     if H != W:
@@ -41,19 +42,21 @@ def name_rows(axes: np.ndarray, names: Iterable[str], size: float = 10) -> None:
         ax.set_ylabel(name, fontsize=size)
 
 
-def write(ax, x: float, y: float, words: str, **look):
+def write(ax: Axes, x: float, y: float, words: str, **look: Any):
     """Write words, their middle at a place."""
     return ax.text(x, y, words, ha="center", va="center", **look)
 
 
-def write_cells(ax, words: np.ndarray, white: np.ndarray, **look) -> None:
+def write_cells(ax: Axes, words: np.ndarray, white: np.ndarray, **look: Any) -> None:
     """Write words (rows, columns) into the cells of a map, in white where ``white`` says so."""
     for (row, column), word in np.ndenumerate(words):
         colour = "white" if white[row, column] else ink.BLACK
         write(ax, column, row, word, color=colour, **look)
 
 
-def colour_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float = 0, **look) -> None:
+def colour_cells(
+    ax: Axes, numbers: np.ndarray, owners: np.ndarray, top: float = 0, **look: Any
+) -> None:
     """Draw a table of numbers from ``top`` downwards, each cell in the colour of its owner."""
     for (row, column), number in np.ndenumerate(numbers):
         colour = ink.pick(int(owners[row, column]))
@@ -67,7 +70,7 @@ def verdict(is_right: bool) -> tuple[str, str]:
     return ("✓", ink.GOOD) if is_right else ("✗", ink.BAD)
 
 
-def draw_lines(ax, rows: Iterable[float], columns: Iterable[float], **look) -> None:
+def draw_lines(ax: Axes, rows: Iterable[float], columns: Iterable[float], **look: Any) -> None:
     """Draw lines across a picture at the places of some rows and columns."""
     for x in columns:
         ax.axvline(x, **look)
@@ -75,13 +78,15 @@ def draw_lines(ax, rows: Iterable[float], columns: Iterable[float], **look) -> N
         ax.axhline(y, **look)
 
 
-def frame(ax, x: float, y: float, width: float, height: float = 0, **look) -> Rectangle:
+def frame(ax: Axes, x: float, y: float, width: float, height: float = 0, **look: Any) -> Rectangle:
     """Frame a rectangle whose first corner is (x, y); without a height it is a square."""
     look = {"edgecolor": ink.ORANGE, "linewidth": 2.5, **look}
     return ax.add_patch(Rectangle((x, y), width, height or width, fill=False, **look))
 
 
-def draw_box(ax, x, y, size: tuple[float, float], words: str = "", *, corners: str, **look) -> None:
+def draw_box(
+    ax: Axes, x: float, y: float, size: tuple[float, float], words: str, corners: str, **look: Any
+) -> None:
     """Draw a round box with words, its middle at (x, y).
 
     ``corners`` says their ``pad`` and ``rounding_size``, as matplotlib writes them. ``facecolor``,
@@ -94,14 +99,14 @@ def draw_box(ax, x, y, size: tuple[float, float], words: str = "", *, corners: s
     write(ax, x, y, words, **look)
 
 
-def uniform_bar(fig: Figure, mappable, label: str = "weight / uniform", **options):
+def uniform_bar(fig: Figure, mappable: Any, label: str = "weight / uniform", **options: Any):
     """Draw the colour bar of values relative to uniform, whose scale is logarithmic."""
     bar = fig.colorbar(mappable, label=label, extend="both", **options)
     bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
     return bar
 
 
-def draw_horizons(ax, horizons: Mapping[str, float], *, across: bool = False) -> None:
+def draw_horizons(ax: Axes, horizons: Mapping[str, float], *, across: bool = False) -> None:
     """Draw accuracies to compare with as dotted lines, and name each outside the axes.
 
     Args:

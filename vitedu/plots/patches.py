@@ -3,8 +3,11 @@
 Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 
 from vitedu.plots import ink
 from vitedu.plots.charts import show_images
@@ -34,7 +37,7 @@ def paste(tiles: torch.Tensor) -> torch.Tensor:
     return tiles.permute(2, 0, 3, 1, 4).reshape(C, gh * P, gw * P)
 
 
-def draw_grid(ax, image, patch_size: int, title: str, *, numbers: bool = False) -> None:
+def draw_grid(ax: Axes, image: Any, patch_size: int, title: str, *, numbers: bool = False) -> None:
     """Draw an image with its patch borders, numbered in reading order if asked."""
     C, H, W = image.shape
     P = patch_size
@@ -69,7 +72,7 @@ def show_pipeline(image: torch.Tensor, patch_size: int, class_name: str) -> Cour
     def box(x, y, width, height, text, colour):
         look = {"facecolor": colour, "edgecolor": ink.GREY}
         size, corners = (width, height), "pad=0,rounding_size=0.15"
-        draw_box(ax, x, y + height / 2, size, text, corners=corners, **look)
+        draw_box(ax, x, y + height / 2, size, text, corners, **look)
 
     def arrow(x, y, x_end, y_end, colour=ink.GREY):
         ax.annotate("", (x_end, y_end), (x, y), arrowprops={"arrowstyle": "-|>", "color": colour})

@@ -93,19 +93,9 @@ class CourseFigure(Figure):
 
     def png(self, dpi: float = DPI) -> bytes:
         """Give the figure on its white card as a PNG file."""
-        buffer, layout, own_dpi = io.BytesIO(), self.get_layout_engine(), self.dpi
+        buffer, quick = io.BytesIO(), {"compress_level": 1}
         with plt.rc_context(RC):
-            # Laid out here, because savefig would draw everything once more to do it.
-            self.set_dpi(dpi)
-            if layout is not None:
-                layout.execute(self)
-            for ax in self.axes:
-                ax.apply_aspect()
-            self.set_layout_engine(None)
-            quick = {"compress_level": 1}
             self.savefig(buffer, format="png", dpi=dpi, bbox_inches=self.card, pil_kwargs=quick)
-            self.set_layout_engine(layout)
-            self.set_dpi(own_dpi)
         return small_png(Image.open(buffer))
 
     def write_below(self, words: str, why: str) -> None:
@@ -174,7 +164,7 @@ def figure(
     *,
     size: tuple[float, float] | None = None,
     ticks: bool = True,
-    **kwargs,
+    **kwargs: Any,
 ) -> tuple[CourseFigure, np.ndarray]:
     """Open a figure in the course's style, detached from pyplot's list of open figures.
 
@@ -210,7 +200,7 @@ def panel(width: float = WIDTH, height: float = 3.0) -> tuple[CourseFigure, Any]
     return fig, axes[0, 0]
 
 
-def to_picture(image) -> np.ndarray:
+def to_picture(image: Any) -> np.ndarray:
     """Turn an image tensor (C, H, W) into what ``imshow`` takes: (H, W, 3) or (H, W), in [0, 1].
 
     Args:
@@ -228,7 +218,7 @@ def to_picture(image) -> np.ndarray:
     return picture[0] if picture.shape[0] == 1 else picture.transpose(1, 2, 0)
 
 
-def hide_ticks(ax) -> None:
+def hide_ticks(ax: Axes) -> None:
     """Take ticks and frame off an axes that shows a picture, and leave its labels."""
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)

@@ -29,7 +29,7 @@ def position(k: int, columns: int) -> str:
     return f"row {k // columns}, column {k % columns}"
 
 
-def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explorer:
+def explore_patches(image: Any, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explorer:
     """Show an image, its patches, and the row of the sequence that the clicked patch becomes.
 
     Args:
@@ -61,8 +61,8 @@ def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explore
         row = f"row {k} of the sequence: {C * P * P} numbers"
         return f"Patch {k} of {(H // P) * (W // P)} ({position(k, W // P)}) is {row}."
 
-    sizes = {P: (H // P, W // P) for P in patch_sizes}
-    return Explorer(draw, describe, patch_sizes, "patch size (px)", sizes.get, patch_sizes[-1])
+    grid = lambda P: (H // P, W // P)  # noqa: E731
+    return Explorer(draw, describe, patch_sizes, "patch size (px)", grid, patch_sizes[-1])
 
 
 def explore_maps(
@@ -140,4 +140,5 @@ def explore_maps(
         return f"{place}, {setting_name} {setting}: {'; '.join(found)}."
 
     says = says or describe
-    return Explorer(draw, says, list(tables), setting_name, grid_size, start, cell_name)
+    options = setting_name, lambda _: grid_size, start, cell_name
+    return Explorer(draw, says, list(tables), *options)

@@ -1,10 +1,9 @@
 """Other libraries' Vision Transformers, read into ours.
 
 Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer``
-that computes the same logits from the same image, or say why not. ``PublishedViT`` is ours with
-what published models have around their blocks; LayerScale needs no place, it is multiplied into the
-layer that it follows. Not here: names, downloads, files and pictures (``loading``, ``published``),
-positions for another image size (``vitedu.transfer``).
+that computes the same logits from the same image, or say why not. LayerScale needs no place, it is
+multiplied into the layer that it follows. Not here: names, downloads, files and pictures
+(``loading``, ``published``), positions for another image size (``vitedu.transfer``).
 
 Legend: D embed_dim, N num_patches, gh gw patch grid.
 
@@ -15,126 +14,21 @@ Touvron et al. 2021, section 2 (arXiv 2103.17239), LayerScale.
 
 import math
 import re
-from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from torch import nn
 
-from vitedu.attention import merge_heads, scaled_dot_product_attention, split_heads
-from vitedu.encoder import Mlp
-from vitedu.extras.options import (
-    VisionTransformerWithOptions,
-    ViTConfigWithOptions,
-    build_model,
-    with_options,
-)
+from vitedu.extras.options import build_model, with_options
 from vitedu.transfer import convert_torchvision_weights
 from vitedu.vit import VisionTransformer, ViTConfig
 
-NORM_EPS = 1e-6  # of every norm in vitedu.vit
 TOLERANCE = 1e-3  # of logits whose size is about 1; another activation moves them by more
 TIMM_MLPS = {  # kinds of MLP and activation -> our name
     ("Mlp", "GELU"): "gelu",
     ("Mlp", "QuickGELU"): "quick_gelu",
     ("GluMlp", "SiLU"): "swiglu",
 }
-
-
-@dataclass(frozen=True)
-class PublishedConfig(ViTConfigWithOptions):
-    """The shape of a ``PublishedViT``; ``num_classes`` is embed_dim where there is no head."""
-
-    norm_first: bool = False  # a norm over all tokens before the first block, as in CLIP
-    norm_eps: float = NORM_EPS  # of every norm
-    pool_heads: int = 0  # of the attention that pools the tokens, as in SigLIP; 0 for none
-
-
-class AttentionPool(nn.Module):
-    """Make one vector of all tokens: a learned query attends to them, and an MLP follows.
-
-    Example:
-        >>> AttentionPool(12, num_heads=3, hidden_dim=48)(torch.zeros(2, 5, 12)).shape
-        torch.Size([2, 12])
-
-    Reference: Zhai et al. 2021, section 3.3, the MAP head (arXiv 2106.04560).
-    """
-
-    def __init__(self, embed_dim: int, num_heads: int, hidden_dim: int):
-        super().__init__()
-        self.num_heads = num_heads
-        self.latent = nn.Parameter(torch.zeros(1, 1, embed_dim))
-        self.q = nn.Linear(embed_dim, embed_dim)
-        self.kv = nn.Linear(embed_dim, 2 * embed_dim)
-        self.proj = nn.Linear(embed_dim, embed_dim)
-        self.norm = nn.LayerNorm(embed_dim)
-        self.mlp = Mlp(embed_dim, hidden_dim)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Map tokens (B, T, D) to (B, D)."""
-        query = self.q(self.latent).expand(len(x), -1, -1)  # (1, 1, D) -> (B, 1, D)
-        parts = (query, *self.kv(x).chunk(2, dim=-1))
-        out, _ = scaled_dot_product_attention(
-            *(split_heads(each, self.num_heads) for each in parts)
-        )
-        x = self.proj(merge_heads(out)[:, 0])  # (B, nh, 1, hd) -> (B, D)
-        return x + self.mlp(self.norm(x))
-
-
-class PublishedViT(VisionTransformerWithOptions):
-    """Our model with what published ones have around their blocks.
-
-    Reference: Radford et al. 2021, section 2.4 (arXiv 2103.00020), the norm before the first block.
-    """
-
-    config: PublishedConfig
-
-    def __init__(self, config: PublishedConfig):
-        super().__init__(ViTConfigWithOptions(**_fields(config, ViTConfigWithOptions)))
-        self.config = config
-        self.norm_pre = nn.LayerNorm(config.embed_dim) if config.norm_first else nn.Identity()
-        if config.pool_heads:
-            sizes = config.embed_dim, config.pool_heads, int(config.embed_dim * config.mlp_ratio)
-            self.attn_pool = AttentionPool(*sizes)
-        for module in self.modules():
-            if isinstance(module, nn.LayerNorm):
-                module.eps = config.norm_eps
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map images (B, C, H, W) to logits (B, K)."""
-        if not self.config.pool_heads:
-            return super().forward(images)
-        x = self.embed(images)  # (B, C, H, W) -> (B, T, D)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.attn_pool(self.norm(x)))  # -> (B, D) -> (B, K)
-
-    def embed(self, images: torch.Tensor) -> torch.Tensor:
-        """Map images (B, C, H, W) to the tokens of the first block (B, T, D)."""
-        return self.norm_pre(super().embed(images))
-
-
-def published_config(**values) -> ViTConfig:
-    """Give the simplest configuration that holds these fields; ``build`` makes its model.
-
-    Example:
-        >>> type(published_config(norm_eps=1e-5)).__name__, published_config(depth=2).depth
-        ('PublishedConfig', 2)
-    """
-    config = PublishedConfig(**values)
-    plain = _fields(config, ViTConfigWithOptions)
-    is_plain = config == PublishedConfig(**plain)
-    return with_options(ViTConfig(), **plain) if is_plain else config
-
-
-def build(config: ViTConfig) -> VisionTransformer:
-    """Build the untrained model of any configuration of ours."""
-    return PublishedViT(config) if isinstance(config, PublishedConfig) else build_model(config)
-
-
-def _fields(config: ViTConfig, kind: Any) -> dict[str, Any]:
-    """Read the fields of a kind of configuration off another."""
-    return {field.name: getattr(config, field.name) for field in fields(kind)}
 
 
 def from_torchvision(model: Any) -> VisionTransformer:
@@ -161,7 +55,8 @@ def from_torchvision(model: Any) -> VisionTransformer:
 
     _refuse_kind(model, Theirs)
     first = model.encoder.layers[0]
-    config = published_config(
+    config = with_options(
+        ViTConfig(),
         norm_eps=first.ln_1.eps,
         image_size=model.image_size,
         patch_size=model.patch_size,
@@ -212,9 +107,9 @@ def from_timm(model: Any) -> VisionTransformer:
     if pool not in (("token",) if has_token else ("avg", "map")):
         _refuse(f"pooling by {pool!r} with{'' if has_token else 'out'} a class token")
     registers = 0 if model.reg_token is None else model.reg_token.shape[1]
-    config = published_config(
+    config = with_options(
+        ViTConfig(),
         norm_first=not isinstance(model.norm_pre, nn.Identity),
-        pool_heads=model.attn_pool.num_heads if pool == "map" else 0,
         norm_eps=first.norm1.eps,
         image_size=model.patch_embed.img_size[0],
         patch_size=model.patch_embed.patch_size[0],
@@ -225,7 +120,7 @@ def from_timm(model: Any) -> VisionTransformer:
         num_heads=first.attn.num_heads,
         mlp_ratio=_ratio(first.mlp.fc1.out_features, model.embed_dim),
         qkv_bias=first.attn.qkv.bias is not None,
-        pool="cls" if has_token else "mean",
+        pool="cls" if has_token else pool.replace("avg", "mean"),
         num_registers=registers,
         mlp=TIMM_MLPS[mlp],
     )
@@ -324,7 +219,7 @@ def _assemble(
     A bias that is missing there is zero here. Tensors on "meta" hold no numbers to compute with.
     """
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
-        model = build(config)
+        model = build_model(config)
         if "head.weight" not in tensors:  # the output is what a head would read
             model.register_module("head", nn.Identity())
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}

@@ -12,6 +12,7 @@ torchvision's SWAG weights, for one, are for non-commercial use only.
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import torch
 
@@ -30,22 +31,18 @@ def library_of(name: str) -> str:
     architecture, names = name.partition(".")[0], list_models(include="vit_*")
     if architecture in names:
         return "torchvision"
-    try:
+    known = [*names, *shipped_models()]
+    if find_spec("timm"):
         import timm
-    except ModuleNotFoundError:
-        raise ValueError(
-            f"{name!r} is none of torchvision's ({', '.join(names)}); the names of timm need it "
-            "installed: pip install timm."
-        ) from None
-    if timm.is_model(name):
-        return "timm"
-    nearest = difflib.get_close_matches(
-        architecture, [*names, *shipped_models(), *timm.list_models("*vit*")]
-    )
+
+        if timm.is_model(name):
+            return "timm"
+        known += timm.list_models("*vit*")
+    nearest = difflib.get_close_matches(architecture, known)
     guess = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
     raise ValueError(
-        f"neither torchvision nor timm {timm.__version__} has a model {name!r}.{guess} "
-        f"torchvision has {', '.join(names)}; timm.list_models('vit_*') lists the others."
+        f"there is no model {name!r}.{guess} torchvision has {', '.join(names)}; after "
+        "pip install timm, timm.list_models('vit_*') lists others."
     )
 
 

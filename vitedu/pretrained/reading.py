@@ -15,8 +15,6 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from vitedu.data import Data
-from vitedu.data.loading import of_data
 from vitedu.extras.options import with_options
 from vitedu.vit import ViTConfig
 
@@ -67,27 +65,14 @@ def refuse_nan(tensors: dict[str, torch.Tensor], what: str) -> None:
         raise ValueError(f"{what}: there is NaN in {names}.")
 
 
-def read_course_model(
-    name: str, data: Data | str | None
-) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
-    """Read weights that come with the package.
-
-    Args:
-        name: of a folder beside this file: "shapes_patch4" (05, 09), or a name of
-            ``shipped_models``.
-        data: the images that it is for, or their name, such as "shapes"; a ValueError if it was
-            trained on others. None: images of any kind.
+def read_course_model(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
+    """Read weights that come with the package, as "shapes_patch4" (05, 09) or ``shipped_models``.
 
     Returns:
         The shape of the model, its weights, and its data's names, mean, std, sizes.
     """
     description, weights = read_shipped(name)
-    learned = description["data"]
-    if data is not None:
-        own = f"load_data({learned['name']!r})"
-        remedy = f"Train one (vitedu train), or take its own images: {own}."
-        of_data({learned["name"]: name}, data, f"the shipped model {name} was trained", remedy)
-    return config_of(description), weights, learned
+    return config_of(description), weights, description["data"]
 
 
 def config_of(description: dict) -> ViTConfig:

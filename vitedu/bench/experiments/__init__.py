@@ -16,7 +16,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
@@ -30,7 +30,7 @@ from torch import nn
 
 from vitedu import __version__
 from vitedu.data import Data, load_data
-from vitedu.data.loading import Split, of_data
+from vitedu.data.loading import Split
 from vitedu.data.shapes import draw_shapes
 from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting.evaluating import measure
@@ -71,7 +71,7 @@ def look_up(arm: str, arms: Arms) -> Settings:
     return arms[arm]
 
 
-def settings_of(arm: str, arms: Arms, **common) -> tuple[Settings, Settings]:
+def settings_of(arm: str, arms: Arms, **common: Any) -> tuple[Settings, Settings]:
     """Part the settings of an arm, over ``common`` ones: the model's, then ``TrainConfig``'s."""
     both: tuple[Settings, Settings] = {}, {}
     for name, value in (common | look_up(arm, arms)).items():
@@ -80,7 +80,14 @@ def settings_of(arm: str, arms: Arms, **common) -> tuple[Settings, Settings]:
 
 
 def training(
-    arms: Arms, build, columns=COLUMNS, *, data=None, quick=(200, 200), validation=100, **common
+    arms: Arms,
+    build: Callable[[str, int], nn.Module],
+    columns: str = COLUMNS,
+    *,
+    data: Callable[[int, Profile], Data] | None = None,
+    quick: tuple[int, int] = (200, 200),
+    validation: int | None = 100,
+    **common: Any,
 ) -> Callable[[str, int, Profile], Results]:
     """Make the ``run`` of an experiment that trains one network a run and measures it.
 
@@ -107,9 +114,9 @@ def train_and_measure(
     model: nn.Module,
     data: Data,
     config: TrainConfig,
-    columns=COLUMNS,
-    validation_images=None,
-    **more,
+    columns: str = COLUMNS,
+    validation_images: int | None = None,
+    **more: Any,
 ) -> Results:
     """Train a model to the end, leave it on the CPU, and give the results named by ``columns``.
 
@@ -188,10 +195,13 @@ def measured(name: str, data: Data | str | None = None) -> list[Measurement]:
     found: dict[str, list[Measurement]] = {}
     for row in read(FOLDER / f"{name}.jsonl", find(name).ARMS):
         found.setdefault(row.data, []).append(row)
-    what = f"the shipped measurements of {name} were made"
-    remedy = f"Measure anew (vitedu bench experiments {name}), or show the shipped ones alone: "
-    remedy += " or ".join(f'measured("{name}", "{own}")' for own in sorted(found)) + "."
-    return of_data(found, data or data_of(name), what, remedy) if found else []
+    asked = getattr(data, "name", data) or data_of(name)
+    if found and asked not in found:
+        what = f"the shipped measurements of {name} were made on {' and '.join(sorted(found))}"
+        remedy = f"Measure anew (vitedu bench experiments {name}), or show the shipped ones alone: "
+        remedy += " or ".join(f'measured("{name}", "{own}")' for own in sorted(found))
+        raise ValueError(f"{what}, not on {asked}. {remedy}.")
+    return found.get(asked, [])
 
 
 def by_arm(rows: Iterable[Measurement], result: str, factor: float = 1) -> dict[str, list]:
@@ -206,7 +216,14 @@ def by_arm(rows: Iterable[Measurement], result: str, factor: float = 1) -> dict[
 
 
 def complete(
-    name: str, out: Path, run: Callable, options: dict, *, data: str, seeds: list[int], only=()
+    name: str,
+    out: Path,
+    run: Callable,
+    options: dict,
+    *,
+    data: str,
+    seeds: list[int],
+    only: Sequence[str] = (),
 ) -> list[Measurement]:
     """Run every chosen arm of an experiment with every seed that the file does not hold.
 
@@ -244,12 +261,9 @@ def read(path: Path, arms: Arms) -> Iterator[Measurement]:
             row = Measurement(**json.loads(line))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place} is no measurement: {error}. {REMEDY}") from None
-        try:
-            if row.settings != (now := look_up(row.arm, arms)):
-                before = f"{row.arm!r} was measured with {row.settings}"
-                raise ValueError(f"{before}, and now means {now}.")
-        except ValueError as error:
-            raise ValueError(f"{place}: {error} {REMEDY}") from None
+        if row.settings != (now := arms.get(row.arm, "no arm")):
+            before = f"{place}: {row.arm!r} was measured with {row.settings}"
+            raise ValueError(f"{before}, and now means {now}. {REMEDY}")
         yield row
 
 

@@ -6,6 +6,7 @@ shipped weights, which know the ten shapes and no word; the text network starts 
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -57,14 +58,16 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return score(*train(arm, seed, profile), profile)
 
 
-def train(arm: str, seed: int, profile: Profile, loss_of=None, batch: int = 64) -> Pair:
+def train(
+    arm: str, seed: int, profile: Profile, loss_of: Callable | None = None, batch: int = 64
+) -> Pair:
     """Train an image and a text network, ``batch`` pairs a step; ``loss_of`` may be a student's.
 
     Returns:
         Unit features of all test images (n, D) and of all captions (240, D).
     """
     settings = look_up(arm, ARMS)
-    config, weights, data = read_course_model("shapes_patch4", DATA)
+    config, weights, data = read_course_model("shapes_patch4")
     images, *truth = drawings(profile.pick(quick=400, laptop=4_000, gpu=10_000), 0)
     facts = facts_of(images, *truth)
     train_rows = (~is_held_out(facts)).nonzero().flatten()

@@ -43,11 +43,8 @@ TRACED = STEPS["+ its own rate"], 0  # the run that the notebook begins with
 
 def run(arm: str, seed: int, profile: Profile) -> dict:
     """Train one arm and measure it; of the traced run keep the losses and sixteen answers."""
-    data, losses, is_traced = (
-        images(profile, None, (320, 100)),
-        list[float](),
-        (arm, seed) == TRACED,
-    )
+    data, is_traced = images(profile, None, (320, 100)), (arm, seed) == TRACED
+    losses: list[float] = []
     torch.manual_seed(seed)
     model, config = build_model(preset(PRESET, fused=True)), TrainConfig(seed=seed, **ARMS[arm])
     columns = "validation_accuracy train_accuracy precision seconds"

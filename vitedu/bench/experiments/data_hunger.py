@@ -7,6 +7,7 @@ learn from as well as the weights; all are measured on the same others.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -32,7 +33,7 @@ RECIPES: Arms = {
 COMMON: dict = {"batch_size": 64, "crop_padding": 2, "label_smoothing": 0.1}
 
 
-def build(network: str, seed: int, **changes) -> nn.Module:
+def build(network: str, seed: int, **changes: Any) -> nn.Module:
     """Make the small CNN, or the small ViT with some fields changed; the seed draws its weights."""
     torch.manual_seed(seed)
     return build_model(replace(CONFIG, **changes)) if network == "ViT" else SmallCNN(width=25)

@@ -64,7 +64,7 @@ def adapt(
         The model in eval mode, and how many parameters learned.
     """
     options, data = look_up(way, WAYS), photographs(profile)
-    config, weights, _ = read_course_model(NAME, DATA)
+    config, weights, _ = read_course_model(NAME)
     torch.manual_seed(seed)
     model = build_model(with_options(config, fused=True))
     model.register_module("head", nn.Identity())  # the weights have none

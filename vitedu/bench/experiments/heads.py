@@ -32,12 +32,12 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
 
 def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     """Train the heads on one backbone: the scores, and what the heads say of the test images."""
-    config, weights, data = read_course_model("shapes_patch4", "shapes")
+    config, weights, data = read_course_model("shapes_patch4")
     torch.manual_seed(seed)
     backbone = build_model(config).eval()
     if ARMS[arm]["trained"]:
         backbone.load_state_dict(weights)
-    (images, truth), (new, new_truth) = targets(profile, 0), targets_for_test(profile)
+    (images, truth), (new, new_truth) = targets(profile, 0), targets(profile, 2)
     torch.manual_seed(seed)
     heads, steps = four_heads(config), profile.pick(quick=5, laptop=300, gpu=600)
     optimizer = torch.optim.AdamW(heads.parameters())
@@ -61,14 +61,9 @@ def targets(profile: Profile, stream: int) -> tuple[torch.Tensor, Tensors]:
     return images, {**truth, "depth": depth_of(masks)}
 
 
-def targets_for_test(profile: Profile) -> tuple[torch.Tensor, Tensors]:
-    """Give the images that the heads are tested on, and their targets."""
-    return targets(profile, 2)
-
-
 def constant_baseline(profile: Profile) -> Results:
     """Score the mean box and the mean depth of what was learned from, the same for every image."""
-    learnt, truth = targets(profile, 0)[1], targets_for_test(profile)[1]
+    learnt, truth = targets(profile, 0)[1], targets(profile, 2)[1]
     box = overlap(learnt["box"].mean(dim=0).expand_as(truth["box"]), truth["box"])
     return {"box": box, "depth": (learnt["depth"].mean(dim=0) - truth["depth"]).abs().mean().item()}
 

@@ -2,7 +2,7 @@
 
 Notebook 05. Every arm trains the same small model with at most one thing changed. Its patches have
 8 px, twice those of the model that the notebook looks into, so that a run costs a quarter. The
-shuffle stands inside its model, behind crops and flips, which are made for pictures.
+shuffle stands before its model, behind crops and flips, which are made for pictures.
 """
 
 from statistics import fmean
@@ -13,10 +13,15 @@ import torch.nn.functional as F
 
 from vitedu.bench.experiments import Arms, Results, cut, images, settings_of, train_and_measure
 from vitedu.data import Data
-from vitedu.extras.options import VisionTransformerWithOptions, with_options
+from vitedu.extras.options import build_model, with_options
 from vitedu.fitting import TrainConfig
 from vitedu.ground.hardware import Profile
-from vitedu.inside import attention_distance, maps_of, pointing_game, position_similarity
+from vitedu.inside import (
+    attention_distance,
+    attention_rollout,
+    pointing_game,
+    position_similarity,
+)
 from vitedu.vit import VisionTransformer, ViTConfig, capture
 from vitedu.vit_and_cnn import shuffle_patches
 
@@ -33,43 +38,17 @@ IMAGES = 500  # test images that maps are measured on
 OUTLIER = 3.0  # a patch of more than so many median norms counts as an outlier
 
 
-class LargestPatch(VisionTransformerWithOptions):
-    """Pool by the largest value that any patch has, feature by feature; there is no class token."""
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map images (B, C, H, W) to logits (B, K)."""
-        x = self.patch_embed(images) + self.pos_embed  # (B, N, D)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x).amax(dim=1))  # (B, N, D) -> (B, D) -> (B, K)
-
-
-class ShuffledPatches(VisionTransformerWithOptions):
-    """See the patches of every image in another order: place i gets patch ``order[i]``."""
-
-    order: torch.Tensor  # (N,)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map images (B, C, H, W) to logits (B, K)."""
-        return super().forward(shuffle_patches(images, CONFIG.patch_size, self.order))
-
-
 def build(arm: str, seed: int) -> VisionTransformer:
-    """Make the untrained model of an arm."""
+    """Make the untrained model of an arm; where it is shuffled, place i gets patch ``order[i]``."""
     torch.manual_seed(seed)
     options = {"fused": True, **settings_of(arm, ARMS)[0]}
-    kind = ShuffledPatches if options.pop("shuffled", False) else VisionTransformerWithOptions
-    if options.get("pool") == "max":  # has the shape of a model without a class token
-        kind, options["pool"] = LargestPatch, "mean"
-    model = kind(with_options(CONFIG, **options))
-    if kind is ShuffledPatches:
-        model.register_buffer("order", draw_patch_order(seed), persistent=False)
+    shuffled = options.pop("shuffled", False)
+    model: Any = build_model(with_options(CONFIG, **options))
+    if shuffled:
+        generator = torch.Generator().manual_seed(seed)
+        model.order = order = torch.randperm(CONFIG.num_patches, generator=generator)
+        model.register_forward_pre_hook(lambda _, seen: shuffle_patches(*seen, 8, order))
     return model
-
-
-def draw_patch_order(seed: int) -> torch.Tensor:
-    """Draw one order of the patches (N,); place i takes what stood at place ``order[i]``."""
-    return torch.randperm(CONFIG.num_patches, generator=torch.Generator().manual_seed(seed))
 
 
 def settings(seed: int, epochs: int) -> TrainConfig:
@@ -90,7 +69,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
 
 
 def measure_inside(model: Any, data: Data) -> dict[str, float]:
-    """Measure distances, norms, positions and what the maps point at, on the first test images."""
+    """Measure distances, norms, positions and what rollout points at, on the first test images."""
     config, grid = model.config, model.config.grid_size
     masks: Any = data.test.masks
     images, masks = data.normalize(data.test.images[:IMAGES]), masks[:IMAGES]
@@ -101,21 +80,16 @@ def measure_inside(model: Any, data: Data) -> dict[str, float]:
     patches = norms[:, -config.num_patches :]
     results = {
         "head spread": fmean((span.max() - span.min()).item() for span in spans),  # patches
-        "mean distance": fmean(span.mean().item() for span in spans),
         "outliers": (patches > OUTLIER * patches.median()).double().mean().item(),
-        "largest norm": (patches.max() / patches.median()).item(),
     }
-    if config.num_registers:
-        registers = norms[:, 1 : 1 + config.num_registers]
-        results["register norm"] = (registers.mean() / patches.median()).item()
     positions, order = model.pos_embed.detach(), getattr(model, "order", None)
     covered = F.max_pool2d(masks[:, None].float(), config.patch_size).mean(dim=0).flatten()  # (N,)
     results["like content"] = content_correlation(positions, covered)
     if order is not None:  # place i holds what comes from place order[i]
         results["like content, put back"] = content_correlation(positions, covered[order])
     elif config.pool == "cls":
-        maps = maps_of(model.eval(), images)
-        results |= {f"pointing, {name}": pointing_game(each, masks) for name, each in maps.items()}
+        rollout = attention_rollout(layers)[:, 0, -config.num_patches :].unflatten(1, grid)
+        results["pointing, rollout"] = pointing_game(rollout, masks)
     return results
 
 

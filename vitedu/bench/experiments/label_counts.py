@@ -65,5 +65,4 @@ def probe(read: Reader, data: Data, seed: int) -> dict[int, float]:
 def by_count(rows: Sequence[Measurement]) -> dict[str, dict[int, list[float]]]:
     """Give arm -> {number of labels: test accuracies in %, one a seed}, as ``ARMS`` lists them."""
     found = {count: by_arm(rows, f"{count:,} labels", 100) for count in COUNTS}
-    measured = [arm for arm in ARMS if arm in found[COUNTS[0]]]
-    return {arm: {count: found[count][arm] for count in COUNTS} for arm in measured}
+    return {arm: {count: found[count][arm] for count in COUNTS} for arm in ARMS}

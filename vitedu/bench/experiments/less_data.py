@@ -7,6 +7,7 @@ are.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -38,7 +39,7 @@ ARMS: Arms = {
 FEW: dict = {"batch_size": 50, "precision": "float32"}  # how few photographs are learned from
 
 
-def build(seed: int, *, fixed_positions: bool = False, **changes) -> VisionTransformer:
+def build(seed: int, *, fixed_positions: bool = False, **changes: Any) -> VisionTransformer:
     """Make the untrained model; ``changes`` are fields of its configuration."""
     torch.manual_seed(seed)
     model = build_model(replace(CONFIG, fused=True, **changes))

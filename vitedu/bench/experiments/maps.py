@@ -5,6 +5,7 @@ seed takes test photographs of its own, and draws the random patches.
 """
 
 import torch
+from torch import Tensor
 
 from vitedu.bench.experiments import Arms, Profile, Results, cut, images, look_up
 from vitedu.inside import (
@@ -26,10 +27,8 @@ COUNTS = (1, 4, 16)  # blanked patches, of 64
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Give shares of answers that change, {"relevance, 4 of 64": ...}, or what the lens named."""
     settings = look_up(arm, ARMS)
-    data, count = (
-        images(profile, 10, (64, 50)),
-        cut(settings.get("photographs", 1_000), profile, 16),
-    )
+    data, count = images(profile, 10, (64, 50)), settings.get("photographs", 1_000)
+    count = cut(count, profile, 16)
     part = slice(seed * count, (seed + 1) * count)
     photos, labels = data.normalize(data.test.images[part]), data.test.labels[part]
     model = load_pretrained(settings["model"])
@@ -44,7 +43,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return results
 
 
-def orders_of(model: VisionTransformer, photos: torch.Tensor) -> dict[str, torch.Tensor]:
+def orders_of(model: VisionTransformer, photos: Tensor) -> dict[str, Tensor]:
     """Give every rule that chooses patches: (n, gh, gw), the largest value first."""
     grid, parts = model.config.grid_size, photos.split(250)
     found = [maps_of(model, part) for part in parts]
@@ -61,7 +60,7 @@ def orders_of(model: VisionTransformer, photos: torch.Tensor) -> dict[str, torch
     }
 
 
-def right_on_the_way(model: VisionTransformer, photos, labels: torch.Tensor) -> Results:
+def right_on_the_way(model: VisionTransformer, photos: Tensor, labels: Tensor) -> Results:
     """Give the share of mistakes whose class the lens named earlier, and what two nulls give.
 
     A null puts another class in the place of the truth: one drawn at random, or the true class of
@@ -74,7 +73,7 @@ def right_on_the_way(model: VisionTransformer, photos, labels: torch.Tensor) -> 
     frequent = truth.bincount(minlength=named.shape[1]).expand(named.shape).double()
     frequent = frequent.scatter(1, torch.stack([truth, said[-1]], dim=1), 0.0)
 
-    def share(chances: torch.Tensor) -> float:
+    def share(chances: Tensor) -> float:
         """Give the expected share of mistakes that are named, from the chance of each class."""
         return round((named * chances / chances.sum(dim=1, keepdim=True)).sum(1).mean().item(), 4)
 
@@ -87,7 +86,7 @@ def right_on_the_way(model: VisionTransformer, photos, labels: torch.Tensor) -> 
 
 
 @torch.no_grad()
-def said_after_blocks(model: VisionTransformer, photos: torch.Tensor) -> torch.Tensor:
+def said_after_blocks(model: VisionTransformer, photos: Tensor) -> Tensor:
     """Give the answers of the logit lens after every block, (L, n)."""
     tensors = capture(model, photos)
     layers = [tensors[f"blocks.{i}"] for i in range(model.config.depth)]

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import permutations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vitedu.bench.experiments import Arms, Profile, Results, cut, images
 from vitedu.bench.experiments.data_hunger import NETWORKS, build, settings
@@ -45,13 +45,13 @@ CONTROLS: Arms = {"as they are": {}} | {
 ARMS |= CONTROLS
 
 
-def shuffle(images: torch.Tensor, patch_size: int) -> torch.Tensor:
+def shuffle(images: Tensor, patch_size: int) -> Tensor:
     """Put the patches of all images in one other order."""
     order = torch.randperm((32 // patch_size) ** 2, generator=seeded_generator("shuffle"))
     return shuffle_patches(images, patch_size, order)
 
 
-DISTURBANCES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+DISTURBANCES: dict[str, Callable[[Tensor], Tensor]] = {
     "as they are": lambda images: images,
     "2 of 16 patches black": lambda images: occlude(images, 2),
     "4 of 16 patches black": lambda images: occlude(images, 4),
@@ -67,7 +67,7 @@ DISTURBANCES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def exchange(images: torch.Tensor, side: int) -> torch.Tensor:
+def exchange(images: Tensor, side: int) -> Tensor:
     """Give the squares of every image an order of its own; four squares, all 23 others in turn."""
     patches = patchify(images, side)  # (B, N, C*P*P)
     (B, N), (H, W) = patches.shape[:2], images.shape[-2:]
@@ -77,7 +77,9 @@ def exchange(images: torch.Tensor, side: int) -> torch.Tensor:
     return unpatchify(patches.take_along_dim(order[..., None], dim=1), side, (H, W))
 
 
-def disturb(images: torch.Tensor, hidden=0, mean_colour=False, exchanged=0, moved=0):
+def disturb(
+    images: Tensor, hidden: int = 0, mean_colour: bool = False, exchanged: int = 0, moved: int = 0
+) -> Tensor:
     """Cover or exchange squares of every image, all of them moved down and to the right."""
     images = images.roll((-moved, -moved), dims=(-2, -1))
     if hidden:

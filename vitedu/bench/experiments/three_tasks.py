@@ -9,6 +9,7 @@ layer reads after every block, from the class token and from the mean of the pat
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -38,8 +39,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
         found[f"probe, {name}"] = probe_accuracy(*task)
     found["10 nearest"] = nearest_accuracy(*task)  # of the last: class token, block 4
     count = cut(IMAGES, profile, 50)
-    images, labels = data.normalize(data.test.images[:count]), data.test.labels[:count]
-    found |= look_inside(model, images, labels)
+    found |= look_inside(model, data.normalize(data.test.images[:count]))
     return {name: round(value, 4) for name, value in found.items()}
 
 
@@ -49,7 +49,7 @@ def inside(model: nn.Module, images: torch.Tensor) -> Iterator[dict[str, torch.T
         yield capture(model, part)
 
 
-def summaries(model, images: torch.Tensor, data: Data) -> dict[str, torch.Tensor]:
+def summaries(model: Any, images: torch.Tensor, data: Data) -> dict[str, torch.Tensor]:
     """Give the mean of the patches and the class token after every block, each (n, D)."""
     found: dict[str, list] = {}
     for tensors in inside(model, data.normalize(images)):
@@ -60,7 +60,7 @@ def summaries(model, images: torch.Tensor, data: Data) -> dict[str, torch.Tensor
     return {name: torch.cat(parts) for name, parts in found.items()}
 
 
-def look_inside(model, images: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
+def look_inside(model: Any, images: torch.Tensor) -> dict[str, float]:
     """Measure the reach of heads, and what explains the last look and the patch features."""
     depth, grid = len(model.blocks), model.config.grid_size
     reach = [torch.zeros(model.config.num_heads) for _ in range(depth)]  # patches
@@ -80,26 +80,23 @@ def look_inside(model, images: torch.Tensor, labels: torch.Tensor) -> dict[str, 
     }
     colour = patchify(images, model.config.patch_size).unflatten(-1, (3, -1)).mean(dim=-1)
     for number, parts in features.items():
-        shares = explained(leading_directions(torch.cat(parts), 3), colour, labels)
+        shares = explained(leading_directions(torch.cat(parts), 3), colour)
         found |= {f"components, block {number}: {cause}": share for cause, share in shares.items()}
     maps = torch.cat(looks)[:, :, None]  # (n, N, 1); of a photograph they sum to about 1
-    return found | {"look: place": explained(maps, colour, labels)["place"]}
+    return found | {"look: place": explained(maps, colour)["place"]}
 
 
-def explained(values: torch.Tensor, colour: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
+def explained(values: torch.Tensor, colour: torch.Tensor) -> dict[str, float]:
     """Give the shares of the variance of values (n, N, k) that other things explain, each alone.
 
-    They are the place of a patch, its mean colour (n, N, 3) linearly, its photograph, and the
-    photograph's class (n,).
+    They are the place of a patch, its mean colour (n, N, 3) linearly, and its photograph.
     """
     values = (values - values.mean(dim=(0, 1))).double()
     known = F.pad(colour.flatten(0, 1).double(), (0, 1), value=1.0)
-    of_photograph, group = values.mean(dim=1), F.one_hot(labels).double()
     guesses = {
         "place": values.mean(dim=0),
         "colour": known @ torch.linalg.lstsq(known, values.flatten(0, 1)).solution,
-        "photograph": of_photograph,
-        "class": group @ torch.linalg.lstsq(group, of_photograph).solution,
+        "photograph": values.mean(dim=1),
     }
     whole = values.square().mean(dim=(0, 1)).sum()
     return {
@@ -107,7 +104,7 @@ def explained(values: torch.Tensor, colour: torch.Tensor, labels: torch.Tensor) 
     }
 
 
-def pictures(model, images: torch.Tensor, data: Data) -> tuple[torch.Tensor, torch.Tensor]:
+def pictures(model: Any, images: torch.Tensor, data: Data) -> tuple[torch.Tensor, torch.Tensor]:
     """Show uint8 images (n, 3, S, S) as an encoder sees them.
 
     Returns:

@@ -52,7 +52,14 @@ class PartialBlock(nn.Module):
     """
 
     def __init__(
-        self, block: Any, *, attention=True, mlp=True, residual=True, mlp_residual=True, norms=True
+        self,
+        block: Any,
+        *,
+        attention: bool = True,
+        mlp: bool = True,
+        residual: bool = True,
+        mlp_residual: bool = True,
+        norms: bool = True,
     ):
         super().__init__()
         self.norm1 = block.norm1 if norms else nn.Identity()
