@@ -6,6 +6,7 @@ them in.
 """
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Real
@@ -61,8 +62,9 @@ def compare(
     """
     if guess is None and isinstance(measured, tuple):
         guess = [None] * len(measured)
-    if _is_sequence(guess) and isinstance(measured, tuple) and len(guess) == len(measured):
-        names = what if _is_sequence(what) else [what] * len(guess)
+    are_many = isinstance(guess, (tuple, list)) and isinstance(measured, tuple)
+    if are_many and len(guess) == len(measured):
+        names = [what] * len(guess) if isinstance(what, str) else what
         for part, result, name in zip(guess, measured, names, strict=True):
             compare(part, result, name, form=form, notebook=notebook)
         return
@@ -77,13 +79,21 @@ def compare(
     line = f"{name}predicted {_write(guess, form)}, measured {_write(measured, form)}"
     print(line + _verdict(guess, measured, form))
     if notebook:
-        new = {"guess": _plain(guess), "measured": _plain(measured), "form": form}
+        name = str(what or "the number")
+        before = results.load_table("predictions").get(notebook, {}).get(name, {})
+        new = {"measured": _plain(measured), "form": form}
+        if "guess" not in before or _is_number(measured) > _is_number(before["guess"]):
+            new["guess"] = _plain(guess)
+        _keep(notebook, name, new)
 
-        def change(kept: dict) -> None:
-            is_first = "guess" not in kept or _is_number(measured) > _is_number(kept["guess"])
-            kept.update(new if is_first else {"measured": new["measured"], "form": form})
 
-        results.record_prediction(notebook, str(what or "the number"), change)
+def _keep(notebook: str, what: str, new: dict) -> None:
+    """Add to what is kept of a guess; ``VITEDU_KEEP_PREDICTIONS=0`` keeps nothing."""
+    if os.environ.get("VITEDU_KEEP_PREDICTIONS") != "0":
+        results.update(
+            "predictions",
+            lambda kept: kept.setdefault(notebook, {}).setdefault(what, {}).update(new),
+        )
 
 
 def again(notebook: str = "", guess: Any = None) -> None:
@@ -117,9 +127,8 @@ def again(notebook: str = "", guess: Any = None) -> None:
         print("why is it so, and which number do you say now? Write it above, and run again.")
     else:
         if guess is not None:
-            value = _plain(_to_number(guess))
-            results.record_prediction(name, what, lambda each: each.update(again=value))
-            entry["again"] = value
+            entry["again"] = _plain(_to_number(guess))
+            _keep(name, what, {"again": entry["again"]})
         print(f"{what}: first {_said(entry, 'guess')}, now {_said(entry, 'again')}, ", end="")
         print(f"measured {_said(entry, 'measured')}")
 
@@ -207,10 +216,6 @@ def _verdict(guess: Any, measured: Any, form: str) -> str:
     if _is_number(guess) and _is_number(measured) and math.isfinite(guess - measured):
         return f", off by {_write(guess - measured, form, sign='+')}"
     return ""
-
-
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, (tuple, list))
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

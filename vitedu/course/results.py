@@ -18,7 +18,6 @@ import html
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -31,10 +30,11 @@ STATUSES = ("passed", "failed", "error", "not_attempted")
 NUM_HINTS = 3
 LOCK_SECONDS = 5.0  # a healthy writer holds the lock for milliseconds
 FIELDS = tuple(
-    "status points max_points misconception misconceptions remarks headline seconds time".split()
+    "status points max_points misconception misconceptions remarks headline seconds".split()
 )
 
-VERSION = 1
+VERSION = 1  # of the file
+TABLES = "exercises", "predictions", "measurements"
 ENDS = "ends"  # where ``measurements`` keeps which cores were read to their last cell
 END_WITH_A_PICTURE = "01_patches", "02_attention", "03_encoder", "04_training"
 
@@ -46,8 +46,8 @@ def record(report: dict) -> None:
 
     Args:
         report: ``Report.to_dict()``: at least exercise, status, points, max_points; the other
-            ``FIELDS`` if known (time in seconds since 1970, ``seconds`` that the check took). A
-            report on an unknown exercise is ignored.
+            ``FIELDS`` if known (``seconds`` that the check took). A report on an unknown exercise
+            is ignored.
 
     Raises:
         ValueError: the status is unknown.
@@ -58,16 +58,11 @@ def record(report: dict) -> None:
     if report["status"] not in STATUSES:
         raise ValueError(f"no status {report['status']!r}; there are {', '.join(STATUSES)}.")
     result = {key: report.get(key) for key in FIELDS}
-    result["time"] = result["time"] or time.time()
 
     def change(entries: dict) -> None:
         entry = entries.setdefault(exercise, {})
-        hints = entry.get("hints_used", 0)
-        best = entry.get("best")
-        if best is None or _rank(result) > _rank(best):
-            best = {**result, "hints_used": hints}
-        attempts = entry.get("attempts", 0) + (result["status"] != "not_attempted")
-        entry.update(result, best=best, hints_used=hints, attempts=attempts)
+        best = entry.get("best", result)
+        entry.update(result, best=max(best, result, key=_rank))
 
     update("exercises", change)
 
@@ -79,8 +74,7 @@ def record_challenge(exercise: str, stopped: int, total: int) -> None:
         entry = entries.setdefault(exercise, {})
         before = entry.get("challenge", {})
         best = before["best"] if before.get("total") == total else 0
-        new = {"stopped": stopped, "total": total, "best": max(stopped, best), "time": time.time()}
-        entry["challenge"] = new
+        entry["challenge"] = {"stopped": stopped, "total": total, "best": max(stopped, best)}
 
     update("exercises", change)
 
@@ -119,18 +113,6 @@ def forget(exercise: str) -> None:
     update("exercises", lambda entries: entries.pop(exercise, None))
 
 
-def record_prediction(notebook: str, what: str, change: Callable[[dict], None]) -> None:
-    """Change what is kept of a guess, which is {} before; ``course.predictions`` says what it is.
-
-    ``VITEDU_KEEP_PREDICTIONS=0`` keeps none.
-    """
-    if os.environ.get("VITEDU_KEEP_PREDICTIONS") != "0":
-        update(
-            "predictions",
-            lambda kept: change(kept.setdefault(notebook, {}).setdefault(what, {})),
-        )
-
-
 def load(home: Path | None = None) -> dict[str, dict]:
     """Read what is stored about each exercise.
 
@@ -138,10 +120,9 @@ def load(home: Path | None = None) -> dict[str, dict]:
         home: the folder of the store; default ``files.data_folder()``.
 
     Returns:
-        exercise id -> ``FIELDS`` for the latest result, ``best`` (the same for the best
-        result, with the hints used by then), ``hints_used``, ``attempts``, ``challenge`` and
-        ``source`` (the latest text that passed, or the reason why there is none). An exercise for
-        which only hints were taken has no status.
+        exercise id -> ``FIELDS`` for the latest result, ``best`` (the same for the best result),
+        ``hints_used``, ``challenge`` and ``source`` (the latest text that passed, or the reason
+        why there is none). An exercise for which only hints were taken has no status.
     """
     return load_table("exercises", home)
 
@@ -185,25 +166,21 @@ def _tables(path: Path) -> dict[str, dict]:
         return _read(path)
     except OSError as error:
         _print_once(f"{path} cannot be read ({error.strerror or error}); going on without it.")
-        return {"exercises": {}, "predictions": {}, "measurements": {}}
+        return {table: {} for table in TABLES}
 
 
 def _read(path: Path) -> dict[str, dict]:
     """Read the tables of the file. One that cannot be used is renamed, with a message."""
+    tables: dict[str, dict] = {table: {} for table in TABLES}
+    with suppress(OSError, ValueError):  # where versions before 0.3 kept them
+        tables["measurements"] = json.loads(path.with_name("measurements.json").read_bytes())
     with suppress(FileNotFoundError):
-        text, version = _unwritten.get(path) or path.read_bytes(), VERSION
+        text = _unwritten.get(path) or path.read_bytes()
         try:
             found = json.loads(text)
-            if (version := found.get("version", VERSION)) > VERSION:
-                raise ValueError("a newer version")
             for entry in found["exercises"].values():
                 _row(EXERCISES[0], entry)  # what cannot be shown is damaged
-            return {
-                "exercises": found["exercises"],
-                # files before version 0.3 have none
-                "predictions": dict(found.get("predictions", {})),
-                "measurements": dict(found.get("measurements") or _former_measurements(path)),
-            }
+            tables |= {table: dict(found[table]) for table in TABLES if found.get(table)}
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             number = 1
             while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
@@ -212,17 +189,8 @@ def _read(path: Path) -> dict[str, dict]:
                 os.replace(path, aside)
             except OSError:
                 aside = path  # the folder is read-only, or another process has just renamed it
-            is_newer = isinstance(version, int) and version > VERSION
-            what = "was written by a newer vitedu" if is_newer else "was damaged"
-            _print_once(f"{path} {what}; it is kept as {aside.name} and a new one begins.")
-    return {"exercises": {}, "predictions": {}, "measurements": _former_measurements(path)}
-
-
-def _former_measurements(path: Path) -> dict[str, dict]:
-    """Read them where versions before 0.3 kept them: in a file of their own."""
-    with suppress(OSError, ValueError):
-        return json.loads(path.with_name("measurements.json").read_bytes())
-    return {}
+            _print_once(f"{path} was damaged; it is kept as {aside.name} and a new one begins.")
+    return tables
 
 
 @cache

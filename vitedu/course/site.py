@@ -72,15 +72,10 @@ SETTINGS: dict[str, Any] = {
     "nb_code_prompt_hide": "Hide the code of this cell",
 }
 NOTE = """:::{{note}}
-The outputs come from a run of the solved course in the size `{profile}`.{quick} {answers}
+The outputs come from a run of the solved course in the size `{profile}`. (Models of the size
+`quick` are hardly trained: judge no method by their numbers.) The cells marked TODO are as
+students get them, so each check shows what the reference got.
 :::"""
-QUICK = " Models are hardly trained in this size, so judge no method by its numbers."
-FOR_STUDENTS = (
-    "The cells marked TODO are as students get them, so each check shows what the reference got."
-)
-FOR_INSTRUCTORS = (
-    "**For instructors:** the solution of each exercise stands below its cell, folded."
-)
 BLOCK = '<div class="formula" role="group" aria-label="formula" tabindex="0">{}</div>'  # may scroll
 
 
@@ -128,7 +123,7 @@ def write_site(
         source, trees, warnings = Path(work, "source"), Path(work, "trees"), io.StringIO()
         source.mkdir()
         picture = draw() if draw else None
-        files = source_files(pages, instructor, paths[0].resolve().parent, picture)
+        files = source_files(pages, paths[0].resolve().parent, picture)
         for name, text in files.items():
             (source / name).write_bytes(text.encode() if isinstance(text, str) else text)
         app = Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings)
@@ -185,7 +180,8 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
             }
             metadata = {"tags": ["hide-input"], "mystnb": labels}
             result.cells.append(v4.new_code_cell(solved_cell.source, metadata=metadata))
-    result.cells.insert(1, v4.new_markdown_cell(write_note(result, instructor)))
+    note = NOTE.format(profile=run.metadata["vitedu_profile"])
+    result.cells.insert(1, v4.new_markdown_cell(note))
     return result
 
 
@@ -206,25 +202,13 @@ def alt_text(output: NotebookNode) -> str:
     return output.metadata.get("image/png", {}).get("alt") or output.data["text/plain"]
 
 
-def write_note(notebook: NotebookNode, instructor: bool) -> str:
-    """Say where the outputs of a notebook come from."""
-    profile = notebook.metadata["vitedu_profile"]
-    quick = QUICK if profile == "quick" else ""
-    answers = FOR_INSTRUCTORS if instructor else FOR_STUDENTS
-    return NOTE.format(profile=profile, quick=quick, answers=answers)
-
-
 def source_files(
-    pages: Mapping[str, NotebookNode],
-    instructor: bool,
-    folder: Path,
-    picture: CourseFigure | None = None,
+    pages: Mapping[str, NotebookNode], folder: Path, picture: CourseFigure | None = None
 ) -> dict[str, str | bytes]:
     """Give the files that Sphinx reads: notebooks, their words, and the front page.
 
     Args:
         pages: from ``merge_outputs``, by name.
-        instructor: whether they hold solutions.
         folder: where the notebooks lie, and their words beside them.
         picture: for the front page.
     """
@@ -257,7 +241,7 @@ def source_files(
         course="the course" if REPOSITORY == PLACEHOLDER else f"[the course]({GITHUB})",
         thread=f"## One model, ever more of it yours\n\n{thread}" if thread else "",
         notebooks=lists,
-        note=write_note(pages[first], instructor),
+        note=pages[first].cells[1].source,
         names="\n".join(Path(file).stem for file in files if not file.endswith(".png")),
     )
     return files

@@ -197,13 +197,11 @@ def check_file(
         late = f"it runs for more than {seconds:g} seconds"
         raise ValueError(f"{path} cannot be run: {error.replace('KeyboardInterrupt:', late)}")
     owners = owners or {}
-    chosen = [BY_ID[name] for name in stubs] if is_python else in_file(files.pop())
-    if owners:  # in the order of the course
-        ids = stubs.keys() | owners.keys()
-        chosen = [exercise for exercise in EXERCISES if exercise.id in ids]
+    ids = stubs.keys() | owners.keys() if is_python else {e.id for e in in_file(files.pop())}
     lines, rows = [], []
-    for exercise in chosen:
-        entry = run.entries.get(exercise.id, {})
+    for exercise in (exercise for exercise in EXERCISES if exercise.id in ids):
+        owner = owners.get(exercise.id)
+        entry: dict = {"status": "not_attempted"} if owner else run.entries.get(exercise.id, {})
         row = {
             "exercise": exercise.id,
             "status": entry.get("status", "not_checked"),
@@ -213,11 +211,8 @@ def check_file(
             "mistakes": entry.get("misconceptions") or [],
             "seconds": entry.get("seconds") or 0.0,
         }
-        owner = owners.get(exercise.id)
         if is_python:
             row |= {"whose": owner or "yours"}
-        if owner:
-            row |= {"status": "not_attempted", "points": 0, "remarks": [], "mistakes": []}
         rows.append(row)
         status = owner or row["status"].replace("_", " ")
         lines.append(
