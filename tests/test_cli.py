@@ -200,7 +200,7 @@ def read_json(capsys, **more):
     for row in rows:
         assert list(row) == list(kinds)
         assert all(isinstance(row[name], kind) for name, kind in kinds.items())
-        assert row["status"] in (*results.STATUSES, "not_checked")
+        assert row["status"] in "passed failed error not_attempted not_checked".split()
         assert all(isinstance(mistake, str) for mistake in row["mistakes"])
         assert all(set(remark) == {"part", "message", "points"} for remark in row["remarks"])
         assert all(name in JSON_HELP for name in kinds) and row["status"] in JSON_HELP

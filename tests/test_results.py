@@ -61,10 +61,8 @@ def test_best_is_replaced_by_a_better_result():
     assert (entry["best"]["points"], entry["points"]) == (3, 2)
 
 
-def test_record_refuses_an_unknown_status_and_ignores_an_unknown_exercise(store):
-    """A wrong status is a bug of the caller; a wrong name is a student's typing error."""
-    with pytest.raises(ValueError, match="passed, failed, error, not_attempted"):
-        results.record(report(status="great"))
+def test_record_ignores_an_unknown_exercise(store):
+    """A wrong name is a student's typing error."""
     results.record(report(exercise="pachify"))
     assert not store.exists()
 
@@ -210,7 +208,7 @@ def test_lines_count_the_core_and_all():
         core = sum(exercise.core for exercise in group)
         points = sum(exercise.points for exercise in group)
         words = f"core 1 of {core}, all 2 of {len(group)}, 9.5 of {points} points"
-        assert re.search(rf"^{name} .*\] {words}$", results.table_text(), re.MULTILINE)
+        assert re.search(rf"^{name} +{words}$", results.table_text(), re.MULTILINE)
         assert f" {words}<" in results.table_html()
     assert re.search(r"1.1 +patchify +core +5.5/6 +passed$", results.table_text(), re.MULTILINE)
     assert re.search(r"1.5 +unpatchify +4/4 +passed$", results.table_text(), re.MULTILINE)

@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, find, in_notebook, notebook_named
 from vitedu.ground import files
 
-STATUSES = ("passed", "failed", "error", "not_attempted")
 NUM_HINTS = 3
 LOCK_SECONDS = 5.0  # a healthy writer holds the lock for milliseconds
 FIELDS = tuple(
@@ -48,15 +48,10 @@ def record(report: dict) -> None:
         report: ``Report.to_dict()``: at least exercise, status, points, max_points; the other
             ``FIELDS`` if known (``seconds`` that the check took). A report on an unknown exercise
             is ignored.
-
-    Raises:
-        ValueError: the status is unknown.
     """
     exercise = report["exercise"]
     if exercise not in BY_ID:
         return
-    if report["status"] not in STATUSES:
-        raise ValueError(f"no status {report['status']!r}; there are {', '.join(STATUSES)}.")
     result = {key: report.get(key) for key in FIELDS}
 
     def change(entries: dict) -> None:
@@ -67,21 +62,20 @@ def record(report: dict) -> None:
     update("exercises", change)
 
 
+def _set(exercise: str, **fields: Any) -> None:
+    update("exercises", lambda entries: entries.setdefault(exercise, {}).update(fields))
+
+
 def record_challenge(exercise: str, stopped: int, total: int) -> None:
     """Store how many broken parts of an exercise a student's test stops; it earns no points."""
-
-    def change(entries: dict) -> None:
-        entry = entries.setdefault(exercise, {})
-        before = entry.get("challenge", {})
-        best = before["best"] if before.get("total") == total else 0
-        entry["challenge"] = {"stopped": stopped, "total": total, "best": max(stopped, best)}
-
-    update("exercises", change)
+    before = load().get(exercise, {}).get("challenge", {})
+    best = before["best"] if before.get("total") == total else 0
+    _set(exercise, challenge={"stopped": stopped, "total": total, "best": max(stopped, best)})
 
 
 def record_source(exercise: str, source: dict) -> None:
     """Store the ``statements`` of an answer that passed, or the ``reason`` why it has none."""
-    update("exercises", lambda entries: entries.setdefault(exercise, {}).update(source=source))
+    _set(exercise, source=source)
 
 
 def count_hint(exercise: str) -> int:
@@ -91,15 +85,8 @@ def count_hint(exercise: str) -> int:
         ValueError: the exercise is unknown.
     """
     exercise = find(exercise).id
-    number = 0
-
-    def change(entries: dict) -> None:
-        nonlocal number
-        entry = entries.setdefault(exercise, {})
-        number = min(entry.get("hints_used", 0) + 1, NUM_HINTS)
-        entry["hints_used"] = number
-
-    update("exercises", change)
+    number = min(load().get(exercise, {}).get("hints_used", 0) + 1, NUM_HINTS)
+    _set(exercise, hints_used=number)
     return number
 
 
@@ -214,8 +201,8 @@ def table_text(notebook: str | None = None) -> str:
     groups = list(_groups(notebook))
     width = max(len(row[1]) for *_, rows in groups for row in rows)
     lines = []
-    for group, earned, possible, words, rows in groups:
-        lines.append(f"{group:<15}[{_bar(earned, possible)}] {words}")
+    for group, _, _, words, rows in groups:
+        lines.append(f"{group:<15}{words}")
         for number, name, _, core, points, state, remark in rows:
             line = f"  {number:<5}{name:<{width}}  {core:<4}  {points:>7}  {state:<13}  {remark}"
             lines.append(line.rstrip())
@@ -311,9 +298,3 @@ def _row(exercise: Exercise, entry: dict) -> list[str]:
     core = "core" if exercise.core else ""
     row = [exercise.number, exercise.id, exercise.title, core, points, state]
     return [*row, ", ".join(remarks)]
-
-
-def _bar(earned: float, possible: int) -> str:
-    """Draw a bar that is full only when everything is earned."""
-    filled = int(20 * earned / possible + 1e-9) if possible else 0
-    return "#" * filled + "-" * (20 - filled)

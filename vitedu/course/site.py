@@ -132,7 +132,7 @@ def write_site(
     return [line.replace(f"{source}{os.sep}", "") for line in log.splitlines()]
 
 
-def setup(app) -> dict[str, bool]:
+def setup(app: Any) -> dict[str, bool]:
     """Write formulas as MathML, which a browser shows without a script; Sphinx calls this."""
     from docutils.nodes import SkipNode
     from docutils.utils.math.latex2mathml import tex2mathml

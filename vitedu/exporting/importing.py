@@ -11,6 +11,7 @@ import importlib
 import linecache
 import re
 import sys
+from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
@@ -125,7 +126,9 @@ def _references() -> str:
 class Finder(MetaPathFinder, Loader):
     """Finds and loads ``my_vit``."""
 
-    def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Return a spec for ``my_vit``."""
         return spec_from_loader(name, self, origin=str(find_file())) if name == "my_vit" else None
 
