@@ -149,18 +149,16 @@ def _ask_often_missed(number: str, missed: tuple[str, str, float] | None, guess:
 
 def _show_all() -> None:
     """Print every guess that is kept as a table."""
-    rows = [["", "first", "again", "measured"]]
-    for notebook, kept in sorted(results.load_table("predictions").items()):
-        for what, entry in kept.items():
-            said = [_said(entry, key) for key in ("guess", "again", "measured")]
-            rows.append([f"{notebook[:2]}  {what}", *said])
-    if len(rows) == 1:
+    kept = sorted(results.load_table("predictions").items())
+    rows = [(f"{name[:2]}  {what}", each) for name, all in kept for what, each in all.items()]
+    if not rows:
         print("No prediction is kept on this computer, so there is nothing to show.")
         return
-    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-    for name, *numbers in rows:
-        columns = (f"  {word:>{width}}" for word, width in zip(numbers, others, strict=True))
-        print(f"{name:<{first}}{''.join(columns)}")
+    width = max(len(name) for name, _ in rows)
+    print(f"{'':<{width}}{'first':>12}{'again':>12}{'measured':>12}")
+    for name, each in rows:
+        said = (f"{_said(each, key):>12}" for key in ("guess", "again", "measured"))
+        print(f"{name:<{width}}{''.join(said)}")
 
 
 def _said(entry: dict, key: str) -> str:
@@ -179,9 +177,9 @@ def _error(entry: dict, key: str) -> float:
 
 def _plain(value: Any) -> Any:
     """Give what JSON can hold: a finite number as it is, all else as text."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        return str(value)
-    return value if isinstance(value, int) else float(value)
+    if _is_number(value) and math.isfinite(value):
+        return value if isinstance(value, int) else float(value)
+    return str(value)
 
 
 def confirm(yours: Any, wanted: Sequence) -> None:
