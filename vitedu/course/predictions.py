@@ -121,9 +121,9 @@ def again(notebook: str = "", guess: Any = None) -> None:
     if not _error(entry, "guess"):
         print(f"In {number} each of your {len(kept)} guesses was right: nothing to guess again.")
     elif guess is None and "again" not in entry:
-        first, measured = _write(entry["guess"], entry["form"]), _said(entry, "measured")
+        said = f"You said {_said(entry, 'guess')}; it was {_said(entry, 'measured')}."
         print(f"In {number} you were furthest off at this: {what}.")
-        print(f"You said {first}; it was {measured}. Cover the line, think, and explain it:")
+        print(f"{said} Cover the line, think, and explain it:")
         print("why is it so, and which number do you say now? Write it above, and run again.")
     else:
         if guess is not None:
