@@ -209,7 +209,7 @@ def test_lines_count_the_core_and_all():
         points = sum(exercise.points for exercise in group)
         words = f"core 1 of {core}, all 2 of {len(group)}, 9.5 of {points} points"
         assert re.search(rf"^{name} +{words}$", results.table_text(), re.MULTILINE)
-        assert f" {words}<" in results.table_html()
+        assert f">{words}<" in results.table_html()
     assert re.search(r"1.1 +patchify +core +5.5/6 +passed$", results.table_text(), re.MULTILINE)
     assert re.search(r"1.5 +unpatchify +4/4 +passed$", results.table_text(), re.MULTILINE)
 

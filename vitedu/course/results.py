@@ -201,7 +201,7 @@ def table_text(notebook: str | None = None) -> str:
     groups = list(_groups(notebook))
     width = max(len(row[1]) for *_, rows in groups for row in rows)
     lines = []
-    for group, _, _, words, rows in groups:
+    for group, words, rows in groups:
         lines.append(f"{group:<15}{words}")
         for number, name, _, core, points, state, remark in rows:
             line = f"  {number:<5}{name:<{width}}  {core:<4}  {points:>7}  {state:<13}  {remark}"
@@ -210,7 +210,7 @@ def table_text(notebook: str | None = None) -> str:
 
 
 def table_html(notebook: str | None = None) -> str:
-    """Write the table of ``table_text`` as HTML. Every bar has its number beside it.
+    """Write the table of ``table_text`` as HTML.
 
     Raises:
         ValueError: the notebook is unknown.
@@ -218,12 +218,10 @@ def table_html(notebook: str | None = None) -> str:
     # on a telephone the title keeps a width in which its words stay whole
     styles = ["left", "left", "left;min-width:7em", "left", "right", "left", "left"]
     lines = []
-    for name, earned, possible, words, rows in _groups(notebook):
+    for name, words, rows in _groups(notebook):
+        left = 'style="text-align:left"'
         lines.append(
-            f'<tr><th colspan="3" style="text-align:left">{html.escape(name)}</th>'
-            '<th colspan="4" style="text-align:left"><progress aria-hidden="true" '
-            f'style="width:6em" value="{earned:g}" max="{possible}"></progress> {words}</th>'
-            "</tr>"
+            f'<tr><th colspan="3" {left}>{name}</th><th colspan="4" {left}>{words}</th></tr>'
         )
         for row in rows:
             cells = [
@@ -234,8 +232,8 @@ def table_html(notebook: str | None = None) -> str:
     return f"<table>{''.join(lines)}</table><p>{html.escape(next_step(notebook))}</p>"
 
 
-def _groups(notebook: str | None) -> Iterator[tuple[str, float, int, str, list[list[str]]]]:
-    """Yield a notebook's name, points earned and possible, both in words, and its exercises' rows.
+def _groups(notebook: str | None) -> Iterator[tuple[str, str, list[list[str]]]]:
+    """Yield a notebook's name, its exercises and points in words, and its exercises' rows.
 
     Without a notebook all of them, and at the end the sum of all, which has no rows of its own.
     """
@@ -250,7 +248,7 @@ def _groups(notebook: str | None) -> Iterator[tuple[str, float, int, str, list[l
         words = f"core {sum(core)} of {len(core)}, all {sum(passed)} of {len(passed)}"
         words += f", {round(earned, 2):g} of {possible} points"
         rows = [_row(e, entries.get(e.id, {})) for e in group if name != "all"]
-        yield name, earned, possible, words, rows
+        yield name, words, rows
 
 
 def is_passed(exercise: Exercise, entries: dict) -> bool:
