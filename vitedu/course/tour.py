@@ -170,7 +170,7 @@ def check_file(
     The file and the student's store of results do not change.
 
     Args:
-        path: a notebook of the course, under any file name, or a Python file whose top-level
+        path: of a notebook of the course, under any name, or of a Python file whose top-level
             definitions are named like exercises.
         seconds: time limit of one cell; a Python file is one cell.
         owners: of a Python file, exercise -> whose its part is, where it is not the student's and
@@ -181,18 +181,13 @@ def check_file(
         ValueError: it is neither, or the Python file cannot be run.
     """
     path = Path(path)
-    is_python = path.suffix == ".py" and path.is_file()
-    if path.is_file() and path.suffix not in (".py", ".ipynb"):
-        raise ValueError(f"{path} is neither a notebook (.ipynb) nor a Python file (.py).")
-    paths = [path] if is_python else find_notebooks(path)
-    notebook = _notebook_of(path) if is_python else read(paths[0])
+    is_python = path.suffix == ".py"
+    notebook = _notebook_of(path) if is_python else read(find_notebooks(path)[0])
     stubs = {exercise_id: index for index, exercise_id in exercise_cells(notebook)}
     files = {BY_ID[name].stem for name in stubs if name in BY_ID}
-    if not is_python and (len(paths) > 1 or len(files) != 1):
-        raise ValueError(
-            f"{path} is not one notebook of this course: it holds {len(stubs)} exercises."
-        )
-    run = execute(notebook, paths[0].resolve().parent, seconds=seconds, keep_going=True)
+    if not is_python and len(files) != 1:
+        raise ValueError(f"{path} is not one notebook of this course.")
+    run = execute(notebook, path.resolve().parent, seconds=seconds, keep_going=True)
     if is_python and (error := _read_error(notebook.cells[0])):
         late = f"it runs for more than {seconds:g} seconds"
         raise ValueError(f"{path} cannot be run: {error.replace('KeyboardInterrupt:', late)}")
