@@ -14,34 +14,24 @@ from pathlib import Path
 
 from vitedu.ground.words import WordsError, check_table, place, read
 
-CHAPTERS = (
-    "patches",
-    "attention",
-    "encoder",
-    "training",
-    "inside",
-    "vit_and_cnn",
-    "less_data",
-    "efficient",
-    "transfer",
-)
+# the word that names notebook, module, checks and tests -> the minutes that an ordinary student needs
+# for the core: of 01 to 04 by readers with a clock; of the others by the rule of tests/test_core.py
+CHAPTERS = {
+    "patches": 115,
+    "attention": 115,
+    "encoder": 110,
+    "training": 110,
+    "inside": 105,
+    "vit_and_cnn": 100,
+    "less_data": 105,
+    "efficient": 90,
+    "transfer": 105,
+}
+MINUTES = {f"0{n}_{name}": CHAPTERS[name] for n, name in enumerate(CHAPTERS, start=1)}
+QUICK = 0.72  # of these minutes: the share that quick readers needed
 REQUIRED = {"id": str, "number": str, "title": str, "points": int, "minutes": int, "hints": list}
 OPTIONAL = {"kind": str, "measured": str, "core": bool, "part": str, "whole": bool}
 MORE = "more"  # the second shelf: its folder, and the last word of its files
-# what an ordinary student needs for the core of a notebook: of 01 to 04 by readers with a clock;
-# of the others by the rule of tests/test_core.py
-MINUTES = {
-    "01_patches": 115,
-    "02_attention": 115,
-    "03_encoder": 110,
-    "04_training": 110,
-    "05_inside": 105,
-    "06_vit_and_cnn": 100,
-    "07_less_data": 105,
-    "08_efficient": 90,
-    "09_transfer": 105,
-}
-QUICK = 0.72  # of these minutes: the share that quick readers needed
 FILE = Path(__file__).with_name("course") / "exercises.toml"
 
 
@@ -64,7 +54,7 @@ class Exercise:
     @property
     def chapter(self) -> str:
         """The word that names notebook, module, checks and tests: "patches"."""
-        return CHAPTERS[int(self.number.split(".")[0]) - 1]
+        return list(CHAPTERS)[int(self.number.split(".")[0]) - 1]
 
     @property
     def notebook(self) -> str:
