@@ -14,8 +14,8 @@ from pathlib import Path
 
 from vitedu.ground.words import WordsError, check_table, place, read
 
-# the word that names notebook, module, checks and tests -> the minutes that an ordinary student needs
-# for the core: of 01 to 04 by readers with a clock; of the others by the rule of tests/test_core.py
+# the word that names notebook, module, checks and tests -> what an ordinary student needs for the
+# core, in minutes: of 01 to 04 by readers with a clock; of others by the rule of tests/test_core.py
 CHAPTERS = {
     "patches": 115,
     "attention": 115,
