@@ -53,7 +53,6 @@ def test_what_a_run_left_is_cleared(tmp_path):
     for number, cell in enumerate(ran, start=1):
         cell["execution_count"] = number
         cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": ["1"]}]
-        cell["metadata"] |= {"execution": {}, "scrolled": True}
     notebook["metadata"]["widgets"] = {}
     path.write_text(json.dumps(notebook), encoding="utf-8")
     words = f"{len(ran)} cells hold an output or a count"
