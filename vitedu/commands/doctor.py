@@ -41,10 +41,13 @@ class Condition:
 
 def run_python(code: str, python: str = sys.executable) -> tuple[bool, str]:
     """Run code in a fresh process, at most two minutes: (is all well, the last line it wrote)."""
-    options = {"capture_output": True, "text": True, "errors": "replace", "timeout": 120}
     try:
-        process = subprocess.run([python, "-c", code], **options)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        process = subprocess.run(
+            [python, "-c", code], capture_output=True, text=True, errors="replace", timeout=120
+        )
+    except subprocess.TimeoutExpired:
+        return False, "it took more than two minutes"
+    except OSError as error:
         return False, str(error)
     is_well = process.returncode == 0
     written = (process.stdout if is_well else process.stderr).strip()
