@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,7 @@ def diagnose(run: Run = run_python) -> list[Condition]:
             *(look.result() for look in looks),
         ]
         if all(f.state != "mend" for f in findings if f.subject in ("numpy", "torch")):
-            findings += [*machine(), grading()]
+            findings += [machine(), grading()]
     if version_of("platformdirs"):
         findings.append(store(files.data_folder()))
     return findings
@@ -159,27 +159,24 @@ def kernel(run: Run) -> Condition:
     return Condition("kernel", "mend", problem, remedy)
 
 
-def machine() -> Iterator[Condition]:
+def machine() -> Condition:
     """Look at the device, its precision and the profile, where torch works."""
     import torch
 
     from vitedu.ground.hardware import current_profile, pick_device, pick_precision
 
     device = pick_device()
-    name = f" {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
     precision = str(pick_precision(device)).removeprefix("torch.")
-    words = f"{device.type}{name}, {precision}, {torch.get_num_threads()} CPU threads"
+    words = f"{device.type}, {precision}, {torch.get_num_threads()} CPU threads"
+    try:
+        words += f"; {str(current_profile()).splitlines()[0]}"
+    except ValueError as error:
+        return Condition("device", "mend", str(error), "set VITEDU_PROFILE to one, or unset it")
     if device.type == "cpu" and has_nvidia_gpu():
         remedy = "install torch and torchvision with CUDA, for the driver that nvidia-smi shows"
-        words += "; an NVIDIA driver is here, but torch does not use it"
-        yield Condition("device", "note", words, remedy)
-    else:
-        yield Condition("device", "good", words)
-    try:
-        profile = str(current_profile()).splitlines()[0].removeprefix("profile ")
-        yield Condition("profile", "good", profile)
-    except ValueError as error:
-        yield Condition("profile", "mend", str(error), "set VITEDU_PROFILE to one, or unset it")
+        words += " An NVIDIA driver is here, but torch does not use it."
+        return Condition("device", "note", words, remedy)
+    return Condition("device", "good", words)
 
 
 def can_isolate() -> bool:
