@@ -149,19 +149,14 @@ def select(words: Iterable[str]) -> list[Exercise]:
         >>> [exercise.number for exercise in select(["1.1-1.3", "softmax"])]
         ['1.1', '1.2', '1.3', '2.1']
     """
+    numbers = [exercise.number for exercise in EXERCISES]
     chosen = set()
-    for word in words:
-        first, dash, last = str(word).partition("-")
-        low, high = _ordinal(first), _ordinal(last if dash else first)
-        found = {each.id for each in EXERCISES if low and low <= _ordinal(each.number) <= high}
+    for word in map(str, words):
+        first, dash, last = word.partition("-")
+        ends = [numbers.index(n) for n in (first, last if dash else first) if n in numbers]
+        found = {e.id for e in EXERCISES[ends[0] : ends[1] + 1]} if len(ends) == 2 else set()
         chosen |= found or {find(word).id}
     return [exercise for exercise in EXERCISES if exercise.id in chosen]
-
-
-def _ordinal(number: str) -> tuple[int, ...]:
-    """Read "1.10" as (1, 10), which comes after (1, 9); () if it is no number."""
-    is_number = re.fullmatch(r"\d{1,3}\.\d{1,3}", number)
-    return tuple(map(int, number.split("."))) if is_number else ()
 
 
 def in_notebook(notebook: str) -> list[Exercise]:
