@@ -114,13 +114,12 @@ def tour(path: Path, out: Path, *, again: bool = True) -> bool:
     if again:
         shutil.rmtree(out / "results", ignore_errors=True)  # what passes, passes in this tour
     out.mkdir(parents=True, exist_ok=True)
-    width = max(len("notebook"), *(len(each.stem) for each in paths))
-    print(f"{'notebook':<{width}}  {'cells':>5}  {'seconds':>7}  result", flush=True)
+    print(f"{'notebook':<20}{'cells':>6}{'seconds':>9}  result", flush=True)
     all_passed = True
     for each in paths:
         solved = solve_notebook(read(each))
         if not again and _has_run(solved, out / each.name):
-            print(f"{each.stem:<{width}}  its run lies in {out}")
+            print(f"{each.stem:<20} its run lies in {out}")
             continue
         run = execute(solved, each.resolve().parent, seconds=3600, home=out / "results")
         if not run.problem:
@@ -135,7 +134,7 @@ def tour(path: Path, out: Path, *, again: bool = True) -> bool:
             result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
         all_passed &= not result.startswith("FAILED")
         cells = sum(cell.cell_type == "code" for cell in run.notebook.cells)
-        print(f"{each.stem:<{width}}  {cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
+        print(f"{each.stem:<20}{cells:>6}{run.seconds:>9.1f}  {result}", flush=True)
     print(f"{len(paths)} notebooks in {out}")
     return all_passed
 

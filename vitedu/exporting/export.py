@@ -58,8 +58,6 @@ def export_model(
     """
     name = "my_vit_complete.py" if complete else "my_vit.py"
     place = Path(path or (name if complete else find_file()))
-    if place.is_dir():
-        place /= name
     if _is_edited(place) and not force:
         raise FileExistsError(
             f"{place} holds what vitedu did not write; name another file, or write over it with "
