@@ -88,7 +88,6 @@ def invalid_field(notebook):
     cell(notebook, "title")["outputs"] = []
 
 
-PICTURE = new_output("display_data", {"image/png": "aGk="})
 TEXT = new_output("stream", text="hello")
 
 HANDED_ON = "patchify = report.implementation"
@@ -126,10 +125,8 @@ FAULTS = {
         'report = check(tokens_at_224, "tokens_at_224")',
     ),
     "check-without-implementation": (in_check(f"\n{HANDED_ON}", ""), f"'{HANDED_ON}'"),
-    "output-picture": (store("compared", PICTURE), "'compared': holds a stored picture"),
     "output-uncompared": (store("imports", TEXT), "1 cells hold an output or a count"),
     "execution-count": (change("imports", execution_count=3), "1 cells hold an output or a count"),
-    "attachment": (change("title", attachments={"a.png": {}}), "'title': holds a stored picture"),
     "shared-id": (share_an_id, "cell 'title': 2 cells have this id"),
     "no-id": (lose_an_id, "cell None: 1 cells have this id"),
     "invalid": (invalid_field, "not valid nbformat"),

@@ -33,39 +33,36 @@ def test_load_is_empty_before_anything_happened(store):
 
 
 def test_record_keeps_what_the_report_says(store):
-    """Status, points, misconception and time come back from the file."""
-    results.record(report(status="failed", points=2, misconception="columns_first", time=5.0))
+    """Status, points and misconception come back from the file."""
+    results.record(report(status="failed", points=2, misconception="columns_first"))
     entry = json.loads((store / PROGRESS).read_text())["exercises"]["patchify"]
     assert entry == results.load()["patchify"]
     assert (entry["status"], entry["points"], entry["max_points"]) == ("failed", 2, 6)
-    assert (entry["misconception"], entry["time"], entry["attempts"]) == ("columns_first", 5.0, 1)
+    assert entry["misconception"] == "columns_first"
 
 
 @pytest.mark.parametrize("later", ["not_attempted", "failed", "error"])
 def test_best_survives_a_later_worse_result(later):
     """A passed exercise stays passed in the table when its stub runs again."""
-    results.record(report(time=1.0))
-    results.record(report(status=later, points=0, time=2.0))
+    results.record(report())
+    results.record(report(status=later, points=0))
     entry = results.load()["patchify"]
-    assert (entry["status"], entry["best"]["status"], entry["best"]["time"]) == (later, "passed", 1)
+    assert (entry["status"], entry["best"]["status"]) == (later, "passed")
     row = next(line for line in results.table_text().splitlines() if " patchify " in line)
     assert "6/6" in row and "passed" in row and f"latest: {later.replace('_', ' ')}" in row
 
 
 def test_best_is_replaced_by_a_better_result():
-    """More points count, and not_attempted is no attempt."""
+    """More points count, and what is not attempted is the least."""
     results.record(report(status="not_attempted", points=0))
     results.record(report(status="failed", points=3))
     results.record(report(status="failed", points=2))
     entry = results.load()["patchify"]
-    assert entry["best"]["points"] == 3
-    assert entry["attempts"] == 2
+    assert (entry["best"]["points"], entry["points"]) == (3, 2)
 
 
-def test_record_refuses_an_unknown_status_and_ignores_an_unknown_exercise(store):
-    """A wrong status is a bug of the caller; a wrong name is a student's typing error."""
-    with pytest.raises(ValueError, match="passed, failed, error, not_attempted"):
-        results.record(report(status="great"))
+def test_record_ignores_an_unknown_exercise(store):
+    """A wrong name is a student's typing error."""
     results.record(report(exercise="pachify"))
     assert not store.exists()
 
@@ -76,15 +73,6 @@ def test_count_hint_reaches_three_and_stays():
     assert results.load()["patchify"]["hints_used"] == 3
     with pytest.raises(ValueError, match="did you mean patchify"):
         results.count_hint("pachify")
-
-
-def test_best_remembers_the_hints_used_by_then():
-    """A hint read after passing does not count against the pass."""
-    results.count_hint("patchify")
-    results.record(report())
-    results.count_hint("patchify")
-    entry = results.load()["patchify"]
-    assert (entry["best"]["hints_used"], entry["hints_used"]) == (1, 2)
 
 
 def test_forget_drops_one_exercise_only():
@@ -220,8 +208,8 @@ def test_lines_count_the_core_and_all():
         core = sum(exercise.core for exercise in group)
         points = sum(exercise.points for exercise in group)
         words = f"core 1 of {core}, all 2 of {len(group)}, 9.5 of {points} points"
-        assert re.search(rf"^{name} .*\] {words}$", results.table_text(), re.MULTILINE)
-        assert f" {words}<" in results.table_html()
+        assert re.search(rf"^{name} +{words}$", results.table_text(), re.MULTILINE)
+        assert f">{words}<" in results.table_html()
     assert re.search(r"1.1 +patchify +core +5.5/6 +passed$", results.table_text(), re.MULTILINE)
     assert re.search(r"1.5 +unpatchify +4/4 +passed$", results.table_text(), re.MULTILINE)
 

@@ -15,7 +15,6 @@ from test_imports import MODULES, import_statements
 
 from vitedu.__main__ import main
 from vitedu.commands import doctor
-from vitedu.commands.doctor import ProcessResult
 from vitedu.course import results
 
 POSIX = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
@@ -77,16 +76,8 @@ def test_grading_is_refused_in_one_line(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "resource", None)
     assert main(["grade", "nowhere", "--out", "nowhere"]) == 2
     assert capsys.readouterr().err == f"vitedu: {doctor.NO_BOX}.\n"
-    asked = []
-
-    def run(code, *words):
-        asked.append(code)
-        return ProcessResult(False, "", "not asked here")
-
-    monkeypatch.setattr(doctor, "library", lambda name, *rest: doctor.Condition(name, "good", ""))
-    (grading,) = [c for c in doctor.diagnose(run) if c.subject == "grading"]
-    assert (grading.state, grading.text) == ("note", f"isolation none: {doctor.NO_BOX}")
-    assert asked and doctor.GRADING not in asked
+    found = doctor.grading()
+    assert (found.state, found.text) == ("note", f"isolation none: {doctor.NO_BOX}")
 
 
 def test_a_check_mark_that_a_file_cannot_hold_is_no_error(monkeypatch):

@@ -14,24 +14,24 @@ from pathlib import Path
 
 from vitedu.ground.words import WordsError, check_table, place, read
 
+# the word that names notebook, module, checks and tests -> what an ordinary student needs for the
+# core, in minutes: of 01 to 04 by readers with a clock; of others by the rule of tests/test_core.py
+CHAPTERS = {
+    "patches": 115,
+    "attention": 115,
+    "encoder": 110,
+    "training": 110,
+    "inside": 105,
+    "vit_and_cnn": 100,
+    "less_data": 105,
+    "efficient": 90,
+    "transfer": 105,
+}
+MINUTES = {f"0{n}_{name}": CHAPTERS[name] for n, name in enumerate(CHAPTERS, start=1)}
+QUICK = 0.72  # of these minutes: the share that quick readers needed
 REQUIRED = {"id": str, "number": str, "title": str, "points": int, "minutes": int, "hints": list}
 OPTIONAL = {"kind": str, "measured": str, "core": bool, "part": str, "whole": bool}
 MORE = "more"  # the second shelf: its folder, and the last word of its files
-# what an ordinary student needs for the core of a notebook: of 01 to 04 by readers with a clock;
-# of the others by the rule of tests/test_core.py
-MINUTES = {
-    "01_patches": 115,
-    "02_attention": 115,
-    "03_encoder": 110,
-    "04_training": 110,
-    "05_inside": 105,
-    "06_vit_and_cnn": 100,
-    "07_less_data": 105,
-    "08_efficient": 90,
-    "09_transfer": 105,
-}
-CHAPTERS = tuple(notebook[3:] for notebook in MINUTES)
-QUICK = 0.72  # of these minutes: the share that quick readers needed
 FILE = Path(__file__).with_name("course") / "exercises.toml"
 
 
@@ -54,7 +54,7 @@ class Exercise:
     @property
     def chapter(self) -> str:
         """The word that names notebook, module, checks and tests: "patches"."""
-        return CHAPTERS[int(self.number.split(".")[0]) - 1]
+        return list(CHAPTERS)[int(self.number.split(".")[0]) - 1]
 
     @property
     def notebook(self) -> str:
@@ -149,19 +149,14 @@ def select(words: Iterable[str]) -> list[Exercise]:
         >>> [exercise.number for exercise in select(["1.1-1.3", "softmax"])]
         ['1.1', '1.2', '1.3', '2.1']
     """
+    numbers = [exercise.number for exercise in EXERCISES]
     chosen = set()
-    for word in words:
-        first, dash, last = str(word).partition("-")
-        low, high = _ordinal(first), _ordinal(last if dash else first)
-        found = {each.id for each in EXERCISES if low and low <= _ordinal(each.number) <= high}
+    for word in map(str, words):
+        first, dash, last = word.partition("-")
+        ends = [numbers.index(n) for n in (first, last if dash else first) if n in numbers]
+        found = {e.id for e in EXERCISES[ends[0] : ends[1] + 1]} if len(ends) == 2 else set()
         chosen |= found or {find(word).id}
     return [exercise for exercise in EXERCISES if exercise.id in chosen]
-
-
-def _ordinal(number: str) -> tuple[int, ...]:
-    """Read "1.10" as (1, 10), which comes after (1, 9); () if it is no number."""
-    is_number = re.fullmatch(r"\d{1,3}\.\d{1,3}", number)
-    return tuple(map(int, number.split("."))) if is_number else ()
 
 
 def in_notebook(notebook: str) -> list[Exercise]:

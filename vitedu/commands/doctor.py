@@ -7,14 +7,12 @@ Nothing is changed: the commands that mend are printed, not run.
 
 import importlib.metadata
 import importlib.util
-import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,14 +26,7 @@ NO_BOX = "grading isolates answers by what Linux offers; on Windows work in WSL"
 # libraries of which more is asked than their version
 IMPORTED = ("numpy", "torch", "torchvision", "matplotlib", "safetensors")
 NOT_NEEDED = ("einops", "pytest", "ruff")  # but by tests, style, and who likes it
-GRADING = """
-import json
-from vitedu.grading.box.isolation import open_box
-with open_box(allow_unsafe=True) as box:
-    found = box.isolation
-    words = {"level": box.level, "tried": found.count, "by": found.restrictions}
-    print(json.dumps(words | {"lines": found.explain()}))
-"""
+Run = Callable[..., tuple[bool, str]]  # ``run_python``, or what simulates a fault
 
 
 @dataclass(frozen=True)
@@ -48,54 +39,38 @@ class Condition:
     remedy: str = ""
 
 
-@dataclass(frozen=True)
-class ProcessResult:
-    """How a Python process ended."""
-
-    ok: bool
-    out: str
-    err: str
-
-    @property
-    def last(self) -> str:
-        """Give the last line that it wrote."""
-        written = self.out if self.ok else self.err
-        return (written.strip() or "it ended without a message").splitlines()[-1]
-
-
-def run_python(code: str, python: str = sys.executable) -> ProcessResult:
-    """Run code in a fresh process, at most two minutes."""
+def run_python(code: str, python: str = sys.executable) -> tuple[bool, str]:
+    """Run code in a fresh process, at most two minutes: (is all well, the last line it wrote)."""
     try:
         process = subprocess.run(
             [python, "-c", code], capture_output=True, text=True, errors="replace", timeout=120
         )
     except subprocess.TimeoutExpired:
-        return ProcessResult(False, "", "it took more than two minutes")
+        return False, "it took more than two minutes"
     except OSError as error:
-        return ProcessResult(False, "", str(error))
-    return ProcessResult(process.returncode == 0, process.stdout, process.stderr)
+        return False, str(error)
+    is_well = process.returncode == 0
+    written = (process.stdout if is_well else process.stderr).strip()
+    return is_well, (written or "it ended without a message").splitlines()[-1]
 
 
-def diagnose(run: Callable[..., ProcessResult] = run_python) -> list[Condition]:
+def diagnose(run: Run = run_python) -> list[Condition]:
     """Look at everything, several processes at a time.
 
     Args:
-        run: how to run code, ``run_python``; the tests pass one that simulates what may go wrong.
+        run: how to run code; the tests pass one that simulates what may go wrong.
     """
+    kind = "a clone" if is_clone() else "installed"
     with ThreadPoolExecutor(max_workers=4) as pool:
-        libraries = [pool.submit(library, *words, run) for words in requirements()]
-        boxed = pool.submit(run, GRADING) if can_isolate() else None
-        in_kernel = pool.submit(kernel, run)
+        looks = [pool.submit(library, *words, run) for words in requirements()]
+        looks.append(pool.submit(kernel, run))
         findings = [
             Condition("python", "good", f"{sys.version.split()[0]}, {sys.executable}"),
-            course(),
-            *(future.result() for future in libraries),
-            in_kernel.result(),
+            Condition("vitedu", "good", f"{__version__}, {kind} in {ROOT}"),
+            *(look.result() for look in looks),
         ]
-        torch_works = all(f.state != "mend" for f in findings if f.subject in ("numpy", "torch"))
-        if torch_works:
-            findings += machine()
-            findings.append(grading(boxed.result() if boxed else ProcessResult(False, "", NO_BOX)))
+        if all(f.state != "mend" for f in findings if f.subject in ("numpy", "torch")):
+            findings += [machine(), grading()]
     if version_of("platformdirs"):
         findings.append(store(files.data_folder()))
     return findings
@@ -113,12 +88,6 @@ def text(findings: list[Condition]) -> str:
 
 
 # --- the looks, one function each ---------------------------------------------------------------
-
-
-def course() -> Condition:
-    """Look where this package lies: in a clone, or where pip installed it."""
-    kind = "a clone" if is_clone() else "installed"
-    return Condition("vitedu", "good", f"{__version__}, {kind} in {ROOT}")
 
 
 def version_of(name: str) -> str | None:
@@ -145,7 +114,7 @@ def pip(*words: str) -> str:
     return " ".join([sys.executable, "-m", "pip", "install", *words])
 
 
-def library(name: str, minimum: str, run: Callable[..., ProcessResult]) -> Condition:
+def library(name: str, minimum: str, run: Run) -> Condition:
     """Look at the version of a library, and whether a process of its own can import it."""
     version = version_of(name)
     if version is None:
@@ -153,11 +122,12 @@ def library(name: str, minimum: str, run: Callable[..., ProcessResult]) -> Condi
     if releases(version) < releases(minimum):
         command = pip("--upgrade", f'"{name}>={minimum}"')
         return Condition(name, "mend", f"{version} is older than {minimum}", command)
-    if name in IMPORTED and not (result := run(f"import {name}")).ok:
+    is_well, said = run(f"import {name}") if name in IMPORTED else (True, "")
+    if not is_well:
         # torchvision has a compiled part that fits one torch
         names = "torch torchvision" if name == "torchvision" else name
-        problem = f"{version} cannot be imported: {result.last}"
-        return Condition(name, "mend", problem, pip("--upgrade --force-reinstall", names))
+        command = pip("--upgrade --force-reinstall", names)
+        return Condition(name, "mend", f"{version} cannot be imported: {said}", command)
     return Condition(name, "good", version)
 
 
@@ -168,14 +138,11 @@ def releases(version: str) -> tuple[int, ...]:
         >>> releases("2.15.0a0+cu132"), releases("0.9") < releases("0.11")
         ((2, 15, 0), True)
     """
-    numbers = re.split(r"[^\d.]", version)[0].split(".")
-    return tuple(int(number) for number in numbers if number)
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
-def kernel(run: Callable[..., ProcessResult]) -> Condition:
+def kernel(run: Run) -> Condition:
     """Look at the Python behind the notebooks' kernel: is it there, and does it find vitedu?"""
-    register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
-    choose = f"{register}\nand choose the kernel vitedu in the notebook"
     try:
         from jupyter_client.kernelspec import KernelSpecManager
 
@@ -184,41 +151,32 @@ def kernel(run: Callable[..., ProcessResult]) -> Condition:
         return Condition("kernel", "mend", "there is none", pip("jupyterlab ipykernel"))
     is_name = command in ("python", "python3")  # a name: Jupyter takes the Python that it runs in
     command = sys.executable if is_name else command
-    if not run("import vitedu", command).ok:
-        problem = f"the kernel python3 is {command}, which cannot import vitedu"
-        return Condition("kernel", "mend", problem, choose)
-    return Condition("kernel", "good", f"python3 is {command} and imports vitedu")
+    if run("import vitedu", command)[0]:
+        return Condition("kernel", "good", f"python3 is {command} and imports vitedu")
+    problem = f"the kernel python3 is {command}, which cannot import vitedu"
+    register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
+    remedy = f"{register}\nand choose the kernel vitedu in the notebook"
+    return Condition("kernel", "mend", problem, remedy)
 
 
-def machine() -> Iterator[Condition]:
-    """Look at the device, its precision, the profile, and the photographs, where torch works."""
+def machine() -> Condition:
+    """Look at the device, its precision and the profile, where torch works."""
     import torch
 
-    from vitedu.data import load_data
     from vitedu.ground.hardware import current_profile, pick_device, pick_precision
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield Condition("cores", "good", str(cores))
     device = pick_device()
-    name = f" {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
     precision = str(pick_precision(device)).removeprefix("torch.")
-    words = f"{device.type}{name}, {precision}, {torch.get_num_threads()} CPU threads"
+    words = f"{device.type}, {precision}, {torch.get_num_threads()} CPU threads"
+    try:
+        words += f"; {str(current_profile()).splitlines()[0]}"
+    except ValueError as error:
+        return Condition("device", "mend", str(error), "set VITEDU_PROFILE to one, or unset it")
     if device.type == "cpu" and has_nvidia_gpu():
         remedy = "install torch and torchvision with CUDA, for the driver that nvidia-smi shows"
-        words += "; an NVIDIA driver is here, but torch does not use it"
-        yield Condition("device", "note", words, remedy)
-    else:
-        yield Condition("device", "good", words)
-    try:
-        profile = str(current_profile()).splitlines()[0].removeprefix("profile ")
-        yield Condition("profile", "good", profile)
-    except ValueError as error:
-        yield Condition("profile", "mend", str(error), "set VITEDU_PROFILE to one, or unset it")
-    try:
-        load_data("cifar10", limit=1, held_out=1)
-        yield Condition("CIFAR-10", "good", "60,000 photographs come with the package")
-    except RuntimeError as error:
-        yield Condition("CIFAR-10", "note", str(error))
+        words += " An NVIDIA driver is here, but torch does not use it."
+        return Condition("device", "note", words, remedy)
+    return Condition("device", "good", words)
 
 
 def can_isolate() -> bool:
@@ -226,17 +184,21 @@ def can_isolate() -> bool:
     return all(importlib.util.find_spec(module) for module in ("fcntl", "resource"))
 
 
-def grading(result: ProcessResult) -> Condition:
+def grading() -> Condition:
     """Look how well this machine isolates untrusted answers; a canary tries it out."""
-    if not result.ok:
-        message = result.err.split("IsolationError: ")[-1].strip() or "it ended without a message"
-        problem, _, rest = message.partition("\n")
-        return Condition("grading", "note", f"isolation none: {problem}", rest)
-    isolation = json.loads(result.last)
-    text = f"isolation {isolation['level']}; {isolation['tried']} ways out were tried"
-    if isolation["level"] == "full":
-        return Condition("grading", "good", f"{text}: {', '.join(isolation['by'])}")
-    return Condition("grading", "note", text, "\n".join(isolation["lines"]))
+    if not can_isolate():
+        return Condition("grading", "note", f"isolation none: {NO_BOX}")
+    from vitedu.grading.box.isolation import open_box
+
+    try:
+        with open_box(allow_unsafe=True) as box:
+            level, found = box.level, box.isolation
+    except (OSError, ValueError) as error:
+        return Condition("grading", "note", f"isolation none: {error}")
+    words = f"isolation {level}; {found.count} ways out were tried"
+    if level == "full":
+        return Condition("grading", "good", f"{words}: {', '.join(found.restrictions)}")
+    return Condition("grading", "note", words, "\n".join(found.explain()))
 
 
 def store(folder: Path) -> Condition:
@@ -278,9 +240,7 @@ print(f"the trained model names {right:.0f} of 100 photographs right")
 """
 DATA = """
 from vitedu.data import load_data
-data = load_data("cifar10")
-count = sum(len(split.labels) for split in (data.train, data.validation, data.test))
-print(f"{count:,} photographs can be read")
+print(f"{len(load_data('cifar10').train.labels):,} photographs to train on can be read")
 """
 AGAIN = "mend first what stands above, then install the course again"
 LESSON = {
@@ -291,7 +251,7 @@ LESSON = {
 }
 
 
-def check_lesson(run: Callable[..., ProcessResult] = run_python) -> list[Condition]:
+def check_lesson(run: Run = run_python) -> list[Condition]:
     """Try what a class will do, one after the other: two minutes each at most.
 
     Args:
@@ -301,8 +261,8 @@ def check_lesson(run: Callable[..., ProcessResult] = run_python) -> list[Conditi
     findings = findings or [Condition("doctor", "good", "nothing to mend")]
     for subject, (code, remedy) in LESSON.items():
         start = time.perf_counter()
-        result = run(code)
-        words = f"{result.last} ({time.perf_counter() - start:.0f} s)"
-        state = "good" if result.ok else "mend"
-        findings.append(Condition(subject, state, words, "" if result.ok else remedy))
+        is_well, said = run(code)
+        words = f"{said} ({time.perf_counter() - start:.0f} s)"
+        state = "good" if is_well else "mend"
+        findings.append(Condition(subject, state, words, "" if is_well else remedy))
     return findings

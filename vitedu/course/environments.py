@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import threading
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -123,31 +122,10 @@ def has_nvidia_gpu() -> bool:
 
 
 def answers(address: str, seconds: float = INDEX_SECONDS) -> bool:
-    """Tell whether a web address answers with success within so many seconds, names looked up."""
-    found: list[int] = []
-
-    def ask() -> None:
-        with suppress(OSError, ValueError), urllib.request.urlopen(address, timeout=seconds) as got:
-            found.append(got.status)
-
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return found == [200]
-
-
-def _cpu_build(root: Path) -> list[str]:
-    """Give pip's words for torch and torchvision without CUDA, [] where they are not to be had."""
-    if sys.platform != "linux" or has_nvidia_gpu():
-        return []
-    if not answers(f"{CPU_BUILD}/torch/"):
-        print("No NVIDIA GPU here, but torch's CPU index gives no answer within three seconds,")
-        print("so pip takes the ordinary build, which is 5.4 GB with its CUDA libraries.")
-        return []
-    print(f"No NVIDIA GPU here: torch and torchvision come without CUDA, from {CPU_BUILD}.")
-    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    names = [line.split("#")[0].strip() for line in lines if line.startswith("torch")]
-    return ["--index-url", CPU_BUILD, *names]
+    """Tell whether a web address answers with success within so many seconds."""
+    with suppress(OSError, ValueError), urllib.request.urlopen(address, timeout=seconds) as reply:
+        return reply.status == 200
+    return False
 
 
 def _python(folder: Path) -> str:
@@ -179,9 +157,17 @@ def _create(root: Path, name: str) -> str:
 
 def _torch_first(root: Path, python: str, *words: str) -> None:
     """Have pip take torch without CUDA where that is right; the ordinary build follows if not."""
-    if not os.environ.get("PIP_ARGS") and (torch := _cpu_build(root)):
-        if not _run([python, "-m", "pip", *words, *torch]):
-            print("That failed, so the ordinary index follows.")
+    if os.environ.get("PIP_ARGS") or sys.platform != "linux" or has_nvidia_gpu():
+        return
+    if not answers(f"{CPU_BUILD}/torch/"):
+        print("No NVIDIA GPU here, but torch's CPU index gives no answer within three seconds,")
+        print("so pip takes the ordinary build, which is 5.4 GB with its CUDA libraries.")
+        return
+    print(f"No NVIDIA GPU here: torch and torchvision come without CUDA, from {CPU_BUILD}.")
+    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    names = [line.split("#")[0].strip() for line in lines if line.startswith("torch")]
+    if not _run([python, "-m", "pip", *words, "--index-url", CPU_BUILD, *names]):
+        print("That failed, so the ordinary index follows.")
 
 
 def _pip(root: Path, python: str, command: str, *words: str) -> None:

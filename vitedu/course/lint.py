@@ -45,10 +45,6 @@ def lint(path: Path) -> list[str]:
     return [f"{path.name}, {problem}" for problem in problems]
 
 
-def _place(notebook: NotebookNode, index: int) -> str:
-    return f"cell {notebook.cells[index].get('id', index)!r}"
-
-
 # --- the file -----------------------------------------------------------------------------------
 
 
@@ -66,16 +62,12 @@ def _lint_format(notebook: NotebookNode) -> Iterator[str]:
 
 
 def _lint_outputs(notebook: NotebookNode) -> Iterator[str]:
-    """Rule: outputs are stored only where nbval compares them, and are text only."""
+    """Rule: outputs are stored only where nbval compares them."""
     if count := clear_outputs(copy.deepcopy(notebook.cells)):
         yield (
             f"file: {count} cells hold an output or a count that nothing compares; `vitedu lint "
             f"--fix` clears them. Or tag a cell {NBVAL_TAG}."
         )
-    for index, cell in enumerate(notebook.cells):
-        kinds = {kind for out in cell.get("outputs", ()) for kind in out.get("data", ())}
-        if cell.get("attachments") or kinds - {"text/plain"}:
-            yield f"{_place(notebook, index)}: holds a stored picture; let a cell draw it."
 
 
 # --- the exercises ------------------------------------------------------------------------------
@@ -100,7 +92,8 @@ def _lint_exercises(notebook: NotebookNode, stem: str) -> Iterator[str]:
                 problems = [*_lint_stub(notebook, index, BY_ID[name])]
             except ValueError as error:  # there is no reference
                 problems = [str(error)]
-            yield from (f"{_place(notebook, index)}: {problem}" for problem in problems)
+            place = f"cell {notebook.cells[index].get('id', index)!r}"
+            yield from (f"{place}: {problem}" for problem in problems)
 
 
 def _lint_stub(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:

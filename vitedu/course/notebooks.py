@@ -16,7 +16,6 @@ from nbformat import NotebookNode
 from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID, MORE
 
-LEFT_BY_RUNS = {"collapsed", "execution", "scrolled"}  # of a cell's metadata
 NBVAL_TAG = "nbval-check-output"  # the tag of a cell whose stored output nbval compares
 
 
@@ -69,21 +68,13 @@ def read(path: Path) -> NotebookNode:
         raise ValueError(f"{path} cannot be read as a notebook: {error!r}.") from error
 
 
-def is_compared(cell: dict) -> bool:
-    """Tell whether nbval compares the stored output of a cell."""
-    return NBVAL_TAG in cell["metadata"].get("tags", ())
-
-
 def clear_outputs(cells: list[dict]) -> int:
     """Drop what runs left in cells, but for outputs that nbval compares; count what changed."""
     changed = 0
     for cell in (cell for cell in cells if cell["cell_type"] == "code"):
-        kept = {key: v for key, v in cell["metadata"].items() if key not in LEFT_BY_RUNS}
-        new: dict = {"metadata": kept}
-        if not is_compared(cell):
-            new |= {"execution_count": None, "outputs": []}
-        changed += any(cell.get(key) != value for key, value in new.items())
-        cell.update(new)
+        if NBVAL_TAG not in cell["metadata"].get("tags", ()):
+            changed += bool(cell.get("outputs") or cell.get("execution_count"))
+            cell.update(execution_count=None, outputs=[])
     return changed
 
 

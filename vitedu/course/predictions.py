@@ -6,6 +6,7 @@ them in.
 """
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Real
@@ -61,8 +62,9 @@ def compare(
     """
     if guess is None and isinstance(measured, tuple):
         guess = [None] * len(measured)
-    if _is_sequence(guess) and isinstance(measured, tuple) and len(guess) == len(measured):
-        names = what if _is_sequence(what) else [what] * len(guess)
+    are_many = isinstance(guess, (tuple, list)) and isinstance(measured, tuple)
+    if are_many and len(guess) == len(measured):
+        names = [what] * len(guess) if isinstance(what, str) else what
         for part, result, name in zip(guess, measured, names, strict=True):
             compare(part, result, name, form=form, notebook=notebook)
         return
@@ -77,13 +79,21 @@ def compare(
     line = f"{name}predicted {_write(guess, form)}, measured {_write(measured, form)}"
     print(line + _verdict(guess, measured, form))
     if notebook:
-        new = {"guess": _plain(guess), "measured": _plain(measured), "form": form}
+        name = str(what or "the number")
+        before = results.load_table("predictions").get(notebook, {}).get(name, {})
+        new = {"measured": _plain(measured), "form": form}
+        if "guess" not in before or _is_number(measured) > _is_number(before["guess"]):
+            new["guess"] = _plain(guess)
+        _keep(notebook, name, new)
 
-        def change(kept: dict) -> None:
-            is_first = "guess" not in kept or _is_number(measured) > _is_number(kept["guess"])
-            kept.update(new if is_first else {"measured": new["measured"], "form": form})
 
-        results.record_prediction(notebook, str(what or "the number"), change)
+def _keep(notebook: str, what: str, new: dict) -> None:
+    """Add to what is kept of a guess; ``VITEDU_KEEP_PREDICTIONS=0`` keeps nothing."""
+    if os.environ.get("VITEDU_KEEP_PREDICTIONS") != "0":
+        results.update(
+            "predictions",
+            lambda kept: kept.setdefault(notebook, {}).setdefault(what, {}).update(new),
+        )
 
 
 def again(notebook: str = "", guess: Any = None) -> None:
@@ -111,15 +121,14 @@ def again(notebook: str = "", guess: Any = None) -> None:
     if not _error(entry, "guess"):
         print(f"In {number} each of your {len(kept)} guesses was right: nothing to guess again.")
     elif guess is None and "again" not in entry:
-        first, measured = _write(entry["guess"], entry["form"]), _said(entry, "measured")
+        said = f"You said {_said(entry, 'guess')}; it was {_said(entry, 'measured')}."
         print(f"In {number} you were furthest off at this: {what}.")
-        print(f"You said {first}; it was {measured}. Cover the line, think, and explain it:")
+        print(f"{said} Cover the line, think, and explain it:")
         print("why is it so, and which number do you say now? Write it above, and run again.")
     else:
         if guess is not None:
-            value = _plain(_to_number(guess))
-            results.record_prediction(name, what, lambda each: each.update(again=value))
-            entry["again"] = value
+            entry["again"] = _plain(_to_number(guess))
+            _keep(name, what, {"again": entry["again"]})
         print(f"{what}: first {_said(entry, 'guess')}, now {_said(entry, 'again')}, ", end="")
         print(f"measured {_said(entry, 'measured')}")
 
@@ -140,18 +149,16 @@ def _ask_often_missed(number: str, missed: tuple[str, str, float] | None, guess:
 
 def _show_all() -> None:
     """Print every guess that is kept as a table."""
-    rows = [["", "first", "again", "measured"]]
-    for notebook, kept in sorted(results.load_table("predictions").items()):
-        for what, entry in kept.items():
-            said = [_said(entry, key) for key in ("guess", "again", "measured")]
-            rows.append([f"{notebook[:2]}  {what}", *said])
-    if len(rows) == 1:
+    kept = sorted(results.load_table("predictions").items())
+    rows = [(f"{name[:2]}  {what}", each) for name, all in kept for what, each in all.items()]
+    if not rows:
         print("No prediction is kept on this computer, so there is nothing to show.")
         return
-    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-    for name, *numbers in rows:
-        columns = (f"  {word:>{width}}" for word, width in zip(numbers, others, strict=True))
-        print(f"{name:<{first}}{''.join(columns)}")
+    width = max(len(name) for name, _ in rows)
+    print(f"{'':<{width}}{'first':>12}{'again':>12}{'measured':>12}")
+    for name, each in rows:
+        said = (f"{_said(each, key):>12}" for key in ("guess", "again", "measured"))
+        print(f"{name:<{width}}{''.join(said)}")
 
 
 def _said(entry: dict, key: str) -> str:
@@ -170,9 +177,9 @@ def _error(entry: dict, key: str) -> float:
 
 def _plain(value: Any) -> Any:
     """Give what JSON can hold: a finite number as it is, all else as text."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        return str(value)
-    return value if isinstance(value, int) else float(value)
+    if _is_number(value) and math.isfinite(value):
+        return value if isinstance(value, int) else float(value)
+    return str(value)
 
 
 def confirm(yours: Any, wanted: Sequence) -> None:
@@ -207,10 +214,6 @@ def _verdict(guess: Any, measured: Any, form: str) -> str:
     if _is_number(guess) and _is_number(measured) and math.isfinite(guess - measured):
         return f", off by {_write(guess - measured, form, sign='+')}"
     return ""
-
-
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, (tuple, list))
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

@@ -18,23 +18,23 @@ import html
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, find, in_notebook, notebook_named
 from vitedu.ground import files
 
-STATUSES = ("passed", "failed", "error", "not_attempted")
 NUM_HINTS = 3
 LOCK_SECONDS = 5.0  # a healthy writer holds the lock for milliseconds
 FIELDS = tuple(
-    "status points max_points misconception misconceptions remarks headline seconds time".split()
+    "status points max_points misconception misconceptions remarks headline seconds".split()
 )
 
-VERSION = 1
+VERSION = 1  # of the file
+TABLES = "exercises", "predictions", "measurements"
 ENDS = "ends"  # where ``measurements`` keeps which cores were read to their last cell
 END_WITH_A_PICTURE = "01_patches", "02_attention", "03_encoder", "04_training"
 
@@ -46,48 +46,36 @@ def record(report: dict) -> None:
 
     Args:
         report: ``Report.to_dict()``: at least exercise, status, points, max_points; the other
-            ``FIELDS`` if known (time in seconds since 1970, ``seconds`` that the check took). A
-            report on an unknown exercise is ignored.
-
-    Raises:
-        ValueError: the status is unknown.
+            ``FIELDS`` if known (``seconds`` that the check took). A report on an unknown exercise
+            is ignored.
     """
     exercise = report["exercise"]
     if exercise not in BY_ID:
         return
-    if report["status"] not in STATUSES:
-        raise ValueError(f"no status {report['status']!r}; there are {', '.join(STATUSES)}.")
     result = {key: report.get(key) for key in FIELDS}
-    result["time"] = result["time"] or time.time()
 
     def change(entries: dict) -> None:
         entry = entries.setdefault(exercise, {})
-        hints = entry.get("hints_used", 0)
-        best = entry.get("best")
-        if best is None or _rank(result) > _rank(best):
-            best = {**result, "hints_used": hints}
-        attempts = entry.get("attempts", 0) + (result["status"] != "not_attempted")
-        entry.update(result, best=best, hints_used=hints, attempts=attempts)
+        best = entry.get("best", result)
+        entry.update(result, best=max(best, result, key=_rank))
 
     update("exercises", change)
+
+
+def _set(exercise: str, **fields: Any) -> None:
+    update("exercises", lambda entries: entries.setdefault(exercise, {}).update(fields))
 
 
 def record_challenge(exercise: str, stopped: int, total: int) -> None:
     """Store how many broken parts of an exercise a student's test stops; it earns no points."""
-
-    def change(entries: dict) -> None:
-        entry = entries.setdefault(exercise, {})
-        before = entry.get("challenge", {})
-        best = before["best"] if before.get("total") == total else 0
-        new = {"stopped": stopped, "total": total, "best": max(stopped, best), "time": time.time()}
-        entry["challenge"] = new
-
-    update("exercises", change)
+    before = load().get(exercise, {}).get("challenge", {})
+    best = before["best"] if before.get("total") == total else 0
+    _set(exercise, challenge={"stopped": stopped, "total": total, "best": max(stopped, best)})
 
 
 def record_source(exercise: str, source: dict) -> None:
     """Store the ``statements`` of an answer that passed, or the ``reason`` why it has none."""
-    update("exercises", lambda entries: entries.setdefault(exercise, {}).update(source=source))
+    _set(exercise, source=source)
 
 
 def count_hint(exercise: str) -> int:
@@ -97,15 +85,8 @@ def count_hint(exercise: str) -> int:
         ValueError: the exercise is unknown.
     """
     exercise = find(exercise).id
-    number = 0
-
-    def change(entries: dict) -> None:
-        nonlocal number
-        entry = entries.setdefault(exercise, {})
-        number = min(entry.get("hints_used", 0) + 1, NUM_HINTS)
-        entry["hints_used"] = number
-
-    update("exercises", change)
+    number = min(load().get(exercise, {}).get("hints_used", 0) + 1, NUM_HINTS)
+    _set(exercise, hints_used=number)
     return number
 
 
@@ -119,18 +100,6 @@ def forget(exercise: str) -> None:
     update("exercises", lambda entries: entries.pop(exercise, None))
 
 
-def record_prediction(notebook: str, what: str, change: Callable[[dict], None]) -> None:
-    """Change what is kept of a guess, which is {} before; ``course.predictions`` says what it is.
-
-    ``VITEDU_KEEP_PREDICTIONS=0`` keeps none.
-    """
-    if os.environ.get("VITEDU_KEEP_PREDICTIONS") != "0":
-        update(
-            "predictions",
-            lambda kept: change(kept.setdefault(notebook, {}).setdefault(what, {})),
-        )
-
-
 def load(home: Path | None = None) -> dict[str, dict]:
     """Read what is stored about each exercise.
 
@@ -138,10 +107,9 @@ def load(home: Path | None = None) -> dict[str, dict]:
         home: the folder of the store; default ``files.data_folder()``.
 
     Returns:
-        exercise id -> ``FIELDS`` for the latest result, ``best`` (the same for the best
-        result, with the hints used by then), ``hints_used``, ``attempts``, ``challenge`` and
-        ``source`` (the latest text that passed, or the reason why there is none). An exercise for
-        which only hints were taken has no status.
+        exercise id -> ``FIELDS`` for the latest result, ``best`` (the same for the best result),
+        ``hints_used``, ``challenge`` and ``source`` (the latest text that passed, or the reason
+        why there is none). An exercise for which only hints were taken has no status.
     """
     return load_table("exercises", home)
 
@@ -185,25 +153,21 @@ def _tables(path: Path) -> dict[str, dict]:
         return _read(path)
     except OSError as error:
         _print_once(f"{path} cannot be read ({error.strerror or error}); going on without it.")
-        return {"exercises": {}, "predictions": {}, "measurements": {}}
+        return {table: {} for table in TABLES}
 
 
 def _read(path: Path) -> dict[str, dict]:
     """Read the tables of the file. One that cannot be used is renamed, with a message."""
+    tables: dict[str, dict] = {table: {} for table in TABLES}
+    with suppress(OSError, ValueError):  # where versions before 0.3 kept them
+        tables["measurements"] = json.loads(path.with_name("measurements.json").read_bytes())
     with suppress(FileNotFoundError):
-        text, version = _unwritten.get(path) or path.read_bytes(), VERSION
+        text = _unwritten.get(path) or path.read_bytes()
         try:
             found = json.loads(text)
-            if (version := found.get("version", VERSION)) > VERSION:
-                raise ValueError("a newer version")
             for entry in found["exercises"].values():
                 _row(EXERCISES[0], entry)  # what cannot be shown is damaged
-            return {
-                "exercises": found["exercises"],
-                # files before version 0.3 have none
-                "predictions": dict(found.get("predictions", {})),
-                "measurements": dict(found.get("measurements") or _former_measurements(path)),
-            }
+            tables |= {table: dict(found[table]) for table in TABLES if found.get(table)}
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             number = 1
             while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
@@ -212,17 +176,8 @@ def _read(path: Path) -> dict[str, dict]:
                 os.replace(path, aside)
             except OSError:
                 aside = path  # the folder is read-only, or another process has just renamed it
-            is_newer = isinstance(version, int) and version > VERSION
-            what = "was written by a newer vitedu" if is_newer else "was damaged"
-            _print_once(f"{path} {what}; it is kept as {aside.name} and a new one begins.")
-    return {"exercises": {}, "predictions": {}, "measurements": _former_measurements(path)}
-
-
-def _former_measurements(path: Path) -> dict[str, dict]:
-    """Read them where versions before 0.3 kept them: in a file of their own."""
-    with suppress(OSError, ValueError):
-        return json.loads(path.with_name("measurements.json").read_bytes())
-    return {}
+            _print_once(f"{path} was damaged; it is kept as {aside.name} and a new one begins.")
+    return tables
 
 
 @cache
@@ -246,8 +201,8 @@ def table_text(notebook: str | None = None) -> str:
     groups = list(_groups(notebook))
     width = max(len(row[1]) for *_, rows in groups for row in rows)
     lines = []
-    for group, earned, possible, words, rows in groups:
-        lines.append(f"{group:<15}[{_bar(earned, possible)}] {words}")
+    for group, words, rows in groups:
+        lines.append(f"{group:<15}{words}")
         for number, name, _, core, points, state, remark in rows:
             line = f"  {number:<5}{name:<{width}}  {core:<4}  {points:>7}  {state:<13}  {remark}"
             lines.append(line.rstrip())
@@ -255,7 +210,7 @@ def table_text(notebook: str | None = None) -> str:
 
 
 def table_html(notebook: str | None = None) -> str:
-    """Write the table of ``table_text`` as HTML. Every bar has its number beside it.
+    """Write the table of ``table_text`` as HTML.
 
     Raises:
         ValueError: the notebook is unknown.
@@ -263,12 +218,10 @@ def table_html(notebook: str | None = None) -> str:
     # on a telephone the title keeps a width in which its words stay whole
     styles = ["left", "left", "left;min-width:7em", "left", "right", "left", "left"]
     lines = []
-    for name, earned, possible, words, rows in _groups(notebook):
+    for name, words, rows in _groups(notebook):
+        left = 'style="text-align:left"'
         lines.append(
-            f'<tr><th colspan="3" style="text-align:left">{html.escape(name)}</th>'
-            '<th colspan="4" style="text-align:left"><progress aria-hidden="true" '
-            f'style="width:6em" value="{earned:g}" max="{possible}"></progress> {words}</th>'
-            "</tr>"
+            f'<tr><th colspan="3" {left}>{name}</th><th colspan="4" {left}>{words}</th></tr>'
         )
         for row in rows:
             cells = [
@@ -279,8 +232,8 @@ def table_html(notebook: str | None = None) -> str:
     return f"<table>{''.join(lines)}</table><p>{html.escape(next_step(notebook))}</p>"
 
 
-def _groups(notebook: str | None) -> Iterator[tuple[str, float, int, str, list[list[str]]]]:
-    """Yield a notebook's name, points earned and possible, both in words, and its exercises' rows.
+def _groups(notebook: str | None) -> Iterator[tuple[str, str, list[list[str]]]]:
+    """Yield a notebook's name, its exercises and points in words, and its exercises' rows.
 
     Without a notebook all of them, and at the end the sum of all, which has no rows of its own.
     """
@@ -295,7 +248,7 @@ def _groups(notebook: str | None) -> Iterator[tuple[str, float, int, str, list[l
         words = f"core {sum(core)} of {len(core)}, all {sum(passed)} of {len(passed)}"
         words += f", {round(earned, 2):g} of {possible} points"
         rows = [_row(e, entries.get(e.id, {})) for e in group if name != "all"]
-        yield name, earned, possible, words, rows
+        yield name, words, rows
 
 
 def is_passed(exercise: Exercise, entries: dict) -> bool:
@@ -343,9 +296,3 @@ def _row(exercise: Exercise, entry: dict) -> list[str]:
     core = "core" if exercise.core else ""
     row = [exercise.number, exercise.id, exercise.title, core, points, state]
     return [*row, ", ".join(remarks)]
-
-
-def _bar(earned: float, possible: int) -> str:
-    """Draw a bar that is full only when everything is earned."""
-    filled = int(20 * earned / possible + 1e-9) if possible else 0
-    return "#" * filled + "-" * (20 - filled)

@@ -1,19 +1,18 @@
 """The course as pages: the students' notebooks with the outputs of the solved run, built by Sphinx.
 
-Role: puts notebooks and outputs together, has myst-nb and sphinx-book-theme build the pages, and
-looks through what was built: links, words for pictures, and that no solution got out. The browser's
-part, reading aloud, is in ``site_static/listen.js``. Notebooks are run by ``tour``.
+Role: puts notebooks and outputs together, and has myst-nb and sphinx-book-theme build the pages;
+Sphinx says which links lead nowhere. The browser's part, reading aloud, is in
+``site_static/listen.js``. Notebooks are run by ``tour``.
 """
 
 import base64
 import copy
-import html
 import io
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,8 @@ from nbformat import NotebookNode, v4
 
 from vitedu.course.colab import PLACEHOLDER, REPOSITORY
 from vitedu.course.notebooks import find_notebooks, read
-from vitedu.course.references import reference_source, solution_source
 from vitedu.course.tour import tour
-from vitedu.exercises import EXERCISES, in_file
+from vitedu.exercises import in_file
 from vitedu.plots.explorer import WIDGET
 from vitedu.plots.style import DPI, CourseFigure
 
@@ -42,14 +40,11 @@ THREAD = {
     "three-tasks": "The same shape learned labels, to know a photograph again, and to guess hidden "
     "patches. You see what each task made of it, beside random weights.",
 }
-HEADING = re.compile(r"(?m)^### (Exercise ([\d.]+) .+)$")
-SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
 # a link to another shelf or folder, where the pages stand in one; a link to a heading
 SHELF = re.compile(r"\]\((?:\.\./)?(?:notebooks/)?(?:more/)?(?=\w+\.(?:ipynb|md))")
 ANCHOR = re.compile(r"\]\((\w+\.ipynb|)#([^)]+)\)")
 WORDS = "words.md"  # beside the notebooks: what they mean by their words
 GITHUB = f"https://github.com/{REPOSITORY}"
-MIN_LETTERS = 20  # letters without spaces; a shorter line of a reference gives nothing away
 
 SETTINGS: dict[str, Any] = {
     "project": "vitedu",
@@ -77,21 +72,11 @@ SETTINGS: dict[str, Any] = {
     "nb_code_prompt_hide": "Hide the code of this cell",
 }
 NOTE = """:::{{note}}
-The outputs come from a run of the solved course in the size `{profile}`.{quick} {answers}
+The outputs come from a run of the solved course in the size `{profile}`. (Models of the size
+`quick` are hardly trained: judge no method by their numbers.) The cells marked TODO are as
+students get them, so each check shows what the reference got.
 :::"""
-QUICK = " Models are hardly trained in this size, so judge no method by its numbers."
-FOR_STUDENTS = (
-    "The cells marked TODO are as students get them, so each check shows what the reference got."
-)
-FOR_INSTRUCTORS = (
-    "**For instructors:** the solution of each exercise stands below its cell, folded."
-)
 BLOCK = '<div class="formula" role="group" aria-label="formula" tabindex="0">{}</div>'  # may scroll
-QUESTIONS = """# Questions on {title}
-
-The answers name sections of [the notebook]({name}.ipynb).
-
-{text}"""
 
 
 def write_site(
@@ -138,17 +123,16 @@ def write_site(
         source, trees, warnings = Path(work, "source"), Path(work, "trees"), io.StringIO()
         source.mkdir()
         picture = draw() if draw else None
-        files = source_files(pages, instructor, paths[0].resolve().parent, picture)
+        files = source_files(pages, paths[0].resolve().parent, picture)
         for name, text in files.items():
             (source / name).write_bytes(text.encode() if isinstance(text, str) else text)
         app = Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings)
         app.build()
     log = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
-    faults = [line.replace(f"{source}{os.sep}", "") for line in log.splitlines()]
-    return faults if instructor else faults + find_leaks(out, students.values())
+    return [line.replace(f"{source}{os.sep}", "") for line in log.splitlines()]
 
 
-def setup(app) -> dict[str, bool]:
+def setup(app: Any) -> dict[str, bool]:
     """Write formulas as MathML, which a browser shows without a script; Sphinx calls this."""
     from docutils.nodes import SkipNode
     from docutils.utils.math.latex2mathml import tex2mathml
@@ -196,7 +180,8 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
             }
             metadata = {"tags": ["hide-input"], "mystnb": labels}
             result.cells.append(v4.new_code_cell(solved_cell.source, metadata=metadata))
-    result.cells.insert(1, v4.new_markdown_cell(write_note(result, instructor)))
+    note = NOTE.format(profile=run.metadata["vitedu_profile"])
+    result.cells.insert(1, v4.new_markdown_cell(note))
     return result
 
 
@@ -217,51 +202,33 @@ def alt_text(output: NotebookNode) -> str:
     return output.metadata.get("image/png", {}).get("alt") or output.data["text/plain"]
 
 
-def write_note(notebook: NotebookNode, instructor: bool) -> str:
-    """Say where the outputs of a notebook come from."""
-    profile = notebook.metadata["vitedu_profile"]
-    quick = QUICK if profile == "quick" else ""
-    answers = FOR_INSTRUCTORS if instructor else FOR_STUDENTS
-    return NOTE.format(profile=profile, quick=quick, answers=answers)
-
-
 def source_files(
-    pages: Mapping[str, NotebookNode],
-    instructor: bool,
-    folder: Path,
-    picture: CourseFigure | None = None,
+    pages: Mapping[str, NotebookNode], folder: Path, picture: CourseFigure | None = None
 ) -> dict[str, str | bytes]:
-    """Give the files that Sphinx reads: notebooks, questions, other pages, and the front page.
+    """Give the files that Sphinx reads: notebooks, their words, and the front page.
 
     Args:
         pages: from ``merge_outputs``, by name.
-        instructor: whether they hold solutions.
-        folder: where the notebooks lie, and other pages beside them.
+        folder: where the notebooks lie, and their words beside them.
         picture: for the front page.
     """
     files: dict[str, str | bytes] = {}
-    others, lists, thread = [], [], ""
+    lists, thread = "", ""
     titles = {
         name: each.cells[0].source.split("\n")[0].lstrip("# ") for name, each in pages.items()
     }
     for name, notebook in pages.items():
         files[f"{name}.ipynb"] = nbformat.writes(notebook)
-        headings: dict[str, str] = {}
+        link = f"**[{titles[name]}]({name}.ipynb)**"
         for cell in notebook.cells:
-            if cell.cell_type == "markdown":
-                headings |= {number: text for text, number in HEADING.findall(cell.source)}
-                if match := SELF_TEST.search(cell.source):
-                    others.append(f"{name}_questions")
-                    text = QUESTIONS.format(title=titles[name], name=name, text=match[1])
-                    files[f"{others[-1]}.md"] = text
             drawn = cell.outputs if cell.get("id") in THREAD else []
             if output := next(filter(alt_text, reversed(drawn)), None):
                 files[f"{cell.id}.png"] = base64.b64decode(output.data["image/png"])
-                thread += f"**[{titles[name]}]({name}.ipynb)**: {THREAD[cell.id]}\n\n"
-                thread += f"![{alt_text(output)}]({cell.id}.png)\n\n"
-        lists.append(f"**[{titles[name]}]({name}.ipynb)**\n\n{write_exercises(name, headings)}")
+                thread += f"{link}: {THREAD[cell.id]}\n\n![{alt_text(output)}]({cell.id}.png)\n\n"
+        own = in_file(name)
+        words = ", ".join(f"{each.number} {each.title} ({each.minutes} min)" for each in own)
+        lists += f"{link}\n\n- {sum(each.minutes for each in own)} minutes: {words}\n\n"
     if (folder / WORDS).exists():
-        others.append("words")
         files[WORDS] = SHELF.sub("](", (folder / WORDS).read_text(encoding="utf-8"))
     if picture:
         files["picture.png"] = picture.png(2 * DPI)
@@ -273,59 +240,8 @@ def source_files(
         name=first,
         course="the course" if REPOSITORY == PLACEHOLDER else f"[the course]({GITHUB})",
         thread=f"## One model, ever more of it yours\n\n{thread}" if thread else "",
-        notebooks="\n".join(lists),
-        note=write_note(pages[first], instructor),
-        names="\n".join(pages),
-        others="\n".join(others),
+        notebooks=lists,
+        note=pages[first].cells[1].source,
+        names="\n".join(Path(file).stem for file in files if not file.endswith(".png")),
     )
     return files
-
-
-def write_exercises(name: str, headings: Mapping[str, str]) -> str:
-    """Write the exercises of a notebook with their minutes.
-
-    Args:
-        name: of the notebook.
-        headings: by an exercise's number, its heading, to which a link leads.
-    """
-    words, own = [], in_file(name)
-    for each in own:
-        text = f"{each.number} {each.title}"
-        if each.number in headings:
-            text = f"[{text}]({name}.ipynb#{anchor(headings[each.number])})"
-        words.append(f"{text} ({each.minutes} min)")
-    total = sum(exercise.minutes for exercise in own)
-    return f"- {total} minutes: {', '.join(words)}\n" if own else ""
-
-
-# --- pages after they were built ------------------------------------------------------------------
-
-
-def find_leaks(folder: Path, students: Iterable[NotebookNode]) -> list[str]:
-    """List the lines of references in a folder of pages, but for those that students have anyway.
-
-    Every file that is text is looked through: pages, the search index, sources.
-    """
-    cells = [cell.source for notebook in students for cell in notebook.cells]
-    public = drop_spaces("\n".join(cells))
-    lines = {}  # a line without its spaces -> the exercise
-    for exercise in EXERCISES:
-        for line in (reference_source(exercise) + "\n" + solution_source(exercise)).splitlines():
-            if len(drop_spaces(line)) >= MIN_LETTERS and drop_spaces(line) not in public:
-                lines[drop_spaces(line)] = exercise.id
-    leaks = []
-    for path in sorted(each for each in Path(folder).rglob("*") if each.is_file()):
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:  # a picture or a font
-            continue
-        text = drop_spaces(text) + drop_spaces(html.unescape(re.sub("<[^>]*>", "", text)))
-        leaks += [
-            f"{path.name} holds a line of {lines[line]}: {line}" for line in lines if line in text
-        ]
-    return leaks
-
-
-def drop_spaces(text: str) -> str:
-    """Take out all spaces and ends of lines."""
-    return "".join(text.split())

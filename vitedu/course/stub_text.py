@@ -6,7 +6,6 @@ keyword-only arguments of its reference. Rules for notebooks are in ``vitedu.cou
 """
 
 import ast
-import copy
 import re
 from pathlib import Path
 
@@ -17,11 +16,6 @@ from vitedu.course.notebooks import clear_outputs, exercise_cells, read
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 from vitedu.exercises import BY_ID, Exercise
-
-KERNEL: dict[str, dict] = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
-}
 
 
 def fix_notebook(path: Path) -> list[str]:
@@ -36,7 +30,7 @@ def fix_notebook(path: Path) -> list[str]:
         What was done, in words; empty if nothing was.
     """
     notebook = read(path)
-    before, cells, done = copy.deepcopy(notebook), notebook.cells, []
+    cells, done = notebook.cells, []
     for index, exercise_id in reversed([*exercise_cells(notebook)]):
         if (exercise := BY_ID.get(exercise_id)) is None:
             continue
@@ -52,12 +46,10 @@ def fix_notebook(path: Path) -> list[str]:
             done.append(f"wrote {exercise.id}")
     if count := clear_outputs(cells):
         done.append(f"cleared {count} cells")
-    # an editor writes what it is into a notebook
-    notebook.metadata |= {name: KERNEL[name] for name in KERNEL.keys() & notebook.metadata.keys()}
-    notebook.metadata.pop("widgets", None)
-    if notebook != before:
+    if notebook.metadata.pop("widgets", None) is not None:
+        done.append("cleared widgets")
+    if done:
         Path(path).write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
-        done = done or ["cleared its metadata"]
     return done[::-1]
 
 

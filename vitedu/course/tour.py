@@ -114,13 +114,12 @@ def tour(path: Path, out: Path, *, again: bool = True) -> bool:
     if again:
         shutil.rmtree(out / "results", ignore_errors=True)  # what passes, passes in this tour
     out.mkdir(parents=True, exist_ok=True)
-    width = max(len("notebook"), *(len(each.stem) for each in paths))
-    print(f"{'notebook':<{width}}  {'cells':>5}  {'seconds':>7}  result", flush=True)
+    print(f"{'notebook':<20}{'cells':>6}{'seconds':>9}  result", flush=True)
     all_passed = True
     for each in paths:
         solved = solve_notebook(read(each))
         if not again and _has_run(solved, out / each.name):
-            print(f"{each.stem:<{width}}  its run lies in {out}")
+            print(f"{each.stem:<20} its run lies in {out}")
             continue
         run = execute(solved, each.resolve().parent, seconds=3600, home=out / "results")
         if not run.problem:
@@ -135,7 +134,7 @@ def tour(path: Path, out: Path, *, again: bool = True) -> bool:
             result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
         all_passed &= not result.startswith("FAILED")
         cells = sum(cell.cell_type == "code" for cell in run.notebook.cells)
-        print(f"{each.stem:<{width}}  {cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
+        print(f"{each.stem:<20}{cells:>6}{run.seconds:>9.1f}  {result}", flush=True)
     print(f"{len(paths)} notebooks in {out}")
     return all_passed
 
@@ -170,7 +169,7 @@ def check_file(
     The file and the student's store of results do not change.
 
     Args:
-        path: a notebook of the course, under any file name, or a Python file whose top-level
+        path: of a notebook of the course, under any name, or of a Python file whose top-level
             definitions are named like exercises.
         seconds: time limit of one cell; a Python file is one cell.
         owners: of a Python file, exercise -> whose its part is, where it is not the student's and
@@ -181,29 +180,22 @@ def check_file(
         ValueError: it is neither, or the Python file cannot be run.
     """
     path = Path(path)
-    is_python = path.suffix == ".py" and path.is_file()
-    if path.is_file() and path.suffix not in (".py", ".ipynb"):
-        raise ValueError(f"{path} is neither a notebook (.ipynb) nor a Python file (.py).")
-    paths = [path] if is_python else find_notebooks(path)
-    notebook = _notebook_of(path) if is_python else read(paths[0])
+    is_python = path.suffix == ".py"
+    notebook = _notebook_of(path) if is_python else read(find_notebooks(path)[0])
     stubs = {exercise_id: index for index, exercise_id in exercise_cells(notebook)}
     files = {BY_ID[name].stem for name in stubs if name in BY_ID}
-    if not is_python and (len(paths) > 1 or len(files) != 1):
-        raise ValueError(
-            f"{path} is not one notebook of this course: it holds {len(stubs)} exercises."
-        )
-    run = execute(notebook, paths[0].resolve().parent, seconds=seconds, keep_going=True)
+    if not is_python and len(files) != 1:
+        raise ValueError(f"{path} is not one notebook of this course.")
+    run = execute(notebook, path.resolve().parent, seconds=seconds, keep_going=True)
     if is_python and (error := _read_error(notebook.cells[0])):
         late = f"it runs for more than {seconds:g} seconds"
         raise ValueError(f"{path} cannot be run: {error.replace('KeyboardInterrupt:', late)}")
     owners = owners or {}
-    chosen = [BY_ID[name] for name in stubs] if is_python else in_file(files.pop())
-    if owners:  # in the order of the course
-        ids = stubs.keys() | owners.keys()
-        chosen = [exercise for exercise in EXERCISES if exercise.id in ids]
+    ids = stubs.keys() | owners.keys() if is_python else {e.id for e in in_file(files.pop())}
     lines, rows = [], []
-    for exercise in chosen:
-        entry = run.entries.get(exercise.id, {})
+    for exercise in (exercise for exercise in EXERCISES if exercise.id in ids):
+        owner = owners.get(exercise.id)
+        entry: dict = {"status": "not_attempted"} if owner else run.entries.get(exercise.id, {})
         row = {
             "exercise": exercise.id,
             "status": entry.get("status", "not_checked"),
@@ -213,11 +205,8 @@ def check_file(
             "mistakes": entry.get("misconceptions") or [],
             "seconds": entry.get("seconds") or 0.0,
         }
-        owner = owners.get(exercise.id)
         if is_python:
             row |= {"whose": owner or "yours"}
-        if owner:
-            row |= {"status": "not_attempted", "points": 0, "remarks": [], "mistakes": []}
         rows.append(row)
         status = owner or row["status"].replace("_", " ")
         lines.append(

@@ -46,9 +46,7 @@ def lay_notebooks(folder: Path) -> list[str]:
     entries, laid, replaced, answers = results.load(), 0, 0, 0
     lines: list[str] = []
     try:
-        if not (folder / RECORD).exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / RECORD, b"{}")
+        folder.mkdir(parents=True, exist_ok=True)
         for source in sources:
             notebook, known = without_outputs(read(source)), record.get(source.stem, {"cells": {}})
             before, cells = known["cells"], _digests(notebook)

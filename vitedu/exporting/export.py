@@ -58,8 +58,6 @@ def export_model(
     """
     name = "my_vit_complete.py" if complete else "my_vit.py"
     place = Path(path or (name if complete else find_file()))
-    if place.is_dir():
-        place /= name
     if _is_edited(place) and not force:
         raise FileExistsError(
             f"{place} holds what vitedu did not write; name another file, or write over it with "
@@ -107,10 +105,17 @@ def keep(answer: Any, exercise: str) -> bool:
         except Unreadable as error:
             source = {"reason": str(error)}
         results.record_source(exercise, source)
-        if exercise in PARTS:
+        place = find_file()
+        if exercise in PARTS and _is_edited(place):
+            _say_once(f"You edited {place}, so it stays; vitedu export FILE writes a new one.")
+        elif exercise in PARTS:
             # so that of two kernels the later one has read what the other stored
             with file_lock(data_folder() / "my_vit.lock", 5.0):
-                part = _write_anew()[exercise]
+                is_new, parts = not place.exists(), _write(place)
+            remember(place)
+            if is_new:
+                _say_once(f"Your own model now stands in {place}: {_count(parts)}")
+            part = parts[exercise]
             if not part.is_yours:
                 print(f"my_vit.py keeps the reference's {exercise}: {part.notes[0]}.")
             elif is_slow := SLOW in part.notes:
@@ -130,24 +135,6 @@ def _is_in_file(name: str, value: Any) -> bool:
     is_ours = is_at_home and getattr(value, "__name__", "") == name
     is_ours = is_ours or value is getattr(vit, name, vit)  # BlockWithoutBias, a partial
     return is_ours and name in {**names_of_template(), **PARTS}
-
-
-def _write_anew() -> dict[str, Part]:
-    """Write the file, or a new one beside it if somebody edited it, and say so the first time."""
-    place = find_file()
-    if not _is_edited(place):
-        is_new = not place.exists()
-        parts = _write(place)
-        remember(place)
-        if is_new:
-            _say_once(f"Your own model now stands in {place}: {_count(parts)}")
-        return parts
-    beside = place.with_name("my_vit_new.py")
-    if _is_edited(beside):
-        raise FileExistsError(f"you edited {place.name} and {beside.name}; rename one of them.")
-    parts = _write(beside)
-    _say_once(f"You edited {place.name}, so it stays as it is. The new one is {beside.name}.")
-    return parts
 
 
 def _write(place: Path, complete: bool = False) -> dict[str, Part]:
