@@ -98,17 +98,3 @@ def test_command_prints_a_row_a_candidate_and_names_what_is_missing(monkeypatch,
     assert all("-" in row for row in rows)
     assert main([*words, "--precision", "float16"]) == 2
     assert "gradient scaler" in capsys.readouterr().err
-
-
-def test_ratios_are_medians_of_the_rounds_own(monkeypatch, capsys):
-    """The machine slows down: what decides is how two compare round by round."""
-    times = {"fused": [1.0, 2.0, 4.0], "timm": [2.0, 4.0, 4.0]}
-    monkeypatch.setitem(PRESETS, "tiny", TINY)
-    monkeypatch.setattr(bench_train, "CANDIDATES", list(times))
-    monkeypatch.setattr(bench_train, "find_spec", lambda name: True)
-    monkeypatch.setattr(bench_train, "build", lambda name, config: build("fused", config))
-    monkeypatch.setattr(bench_train, "seconds_in_turn", lambda *work: times)
-    bench_train.bench_train(CPU, ["float32"], ["tiny"], batch=8, rounds=3, compiled=False)
-    fused, timm = (line.split() for line in capsys.readouterr().out.splitlines()[-2:])
-    assert (fused[2], timm[2]) == ("4", "2")  # images a second at the median round
-    assert (fused[-1], timm[-1]) == ("2.00", "1.00")
