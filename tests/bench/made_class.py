@@ -3,7 +3,7 @@
 Role: ``make_class``. Students are right, partly right, wrong, idle or hostile in a fixed mix. Right
 answers are references and those of their checkers, wrong ones are single-step changes of a
 reference (``proof.mutants``), a forgotten error among them; what each is worth was judged in
-this process, by the same checkers. Not here: grading and measuring (``grade``).
+this process, by the same checkers. Not here: grading and measuring (``bench``).
 
 A notebook holds the exercises' cells alone, so a grader that runs whole notebooks runs no plots.
 """
@@ -281,15 +281,18 @@ def filled(notebook: NotebookNode, answers: dict[str, str]) -> str:
     return json.dumps(notebook)
 
 
-def make_class(notebook: NotebookNode, stem: str, students: int) -> Iterator[Student]:
-    """Make the students of a class, one after the other, always the same.
+def make_class(
+    notebook: NotebookNode, stem: str, students: int, seed: int = 0
+) -> Iterator[Student]:
+    """Make the students of a class, one after the other.
 
     Args:
         notebook: with the stubs.
         stem: its name in the syllabus, such as "01_patches".
-        students: how many; the kinds are spread evenly over the class.
+        students: how many.
+        seed: of who answers what; the kinds are spread evenly over the class.
     """
-    chance, exercises = random.Random(0), in_notebook(stem)
+    chance, exercises = random.Random(seed), in_notebook(stem)
     kinds = kinds_of(students)
     chance.shuffle(kinds)
     target = next(exercise for exercise in exercises if exercise.kind == "function")
