@@ -440,7 +440,7 @@ def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
     folder = hand_in(tmp_path / "in", **{f"s{number:03d}": answers for number in range(20)})
     words = [sys.executable, "-c", RUN.format(tests=str(Path(__file__).parent)), str(folder)]
     stood = {}
-    for number in (3, 15, 23, 40):  # files; the first 20 are grades
+    for number in (15, 30):  # files; the first 20 are grades
         with subprocess.Popen([*words, str(out)], stderr=subprocess.DEVNULL) as process:
             while process.poll() is None and len(list(out.rglob("*.*"))) <= number:
                 time.sleep(0.001)
