@@ -79,7 +79,7 @@ def find_cache(exercise, seed):
 
 def judge_all(stem):
     """Yield (name, reports) for every answer of a file."""
-    for name, answer in vars(import_module(f"proof.blind.{stem}")).items():
+    for name, answer in list(vars(import_module(f"proof.blind.{stem}")).items()):
         exercise, _, what = name.partition("__")
         if what and exercise:
             checker = find_checker(exercise)
