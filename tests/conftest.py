@@ -31,6 +31,7 @@ LAST = ("test_checks_banks.py",)
 TOGETHER = "test_judge_attacks.py test_judge.py test_running.py test_undeserved.py".split()
 # of banks alone: right answers, mutants, benchmarks
 PROOF = [Path(__file__).with_name(name) for name in ("proof", "bench")]
+collect_ignore_glob = ["proof/blind/*"]  # answers: --doctest-modules would import them
 LEFT_OUT = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|bank)\b", re.M)
 
 # jsonschema reads notebooks and would build 38 grammars for addresses that no notebook holds. That

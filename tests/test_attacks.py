@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -321,8 +322,10 @@ def test_pages_and_tables_run_nothing(graded):
 
 
 def test_every_attack_names_a_known_exercise():
-    """The tables hold together: exercises that are graded, names that are told apart."""
+    """The tables hold together: exercises that are graded, modules that are still there."""
     for group, attacks in TABLES.items():
         for name, attack in attacks.items():
             assert find(attack.exercise).id in GRADED, (group, name)
+            for module in re.findall(r"(?:import|from|,) (vitedu[\w.]*)", attack.source):
+                assert find_spec(module), (group, name, module)
     assert len(ALL) == len(set(ALL)) and len(ALL) > 100

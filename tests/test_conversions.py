@@ -356,14 +356,6 @@ def test_positions_of_the_same_grid_are_left_alone():
     assert interpolate_positions(positions, (4, 4)) is positions
 
 
-def test_positions_vary_along_their_own_axis():
-    """A ramp over the columns stays a ramp over the columns, the same in every row."""
-    ramp = torch.arange(8.0).repeat(8).reshape(1, 64, 1)
-    grid = interpolate_positions(ramp, (8, 16), num_prefix_tokens=0).reshape(8, 16)
-    assert (grid - grid[:1]).abs().max() < 1e-5
-    assert (grid.diff(dim=1)[:, 2:-2] > 0.4).all()  # half a step each, edges apart
-
-
 def test_positions_of_no_square_are_refused():
     """Usually a prefix that was not counted."""
     with pytest.raises(ValueError, match="got 17 rows beside 0 of the prefix"):

@@ -268,7 +268,7 @@ ODD = {
 
 @pytest.mark.parametrize(("support", "before"), ODD.values(), ids=ODD)
 def test_honest_oddities_have_full_points(box, support, before):
-    """What stands around a right answer costs nothing; more of it in ``attacks/honest.txt``."""
+    """What stands around a right answer costs nothing; more of it in ``attacks/honest.toml``."""
     odd = grade(box, "gelu", before + GELU, support)
     assert (odd.state, odd.points) == ("passed", 3), (odd.detail, odd.headline, odd.lines)
 

@@ -286,7 +286,7 @@ def test_random_wrong_answers_are_failed_not_unstable(box):
 
 
 def test_forbidden_operations_earn_nothing_and_are_told(box):
-    """The finding names the rule; the ways to hide a call stand in ``attacks/forbidden.txt``."""
+    """The finding names the rule; the ways to hide a call stand in ``attacks/forbidden.toml``."""
     result = grade(box, "def softmax(x, dim=-1):\n    return F.softmax(x, dim)\n", "softmax")
     assert (result.state, result.points) == ("failed", 0), result.lines
     assert result.findings[0]["name"] == "allowed operations" and not result.findings[0]["passed"]

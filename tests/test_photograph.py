@@ -6,7 +6,6 @@ import torch
 from PIL import Image
 
 from vitedu.data.photograph import FOLDER, PHOTOGRAPHS, load_photograph, square_photograph
-from vitedu.patches import patchify, unpatchify
 
 
 @pytest.mark.parametrize("size", [32, 224])
@@ -34,16 +33,6 @@ def test_each_photograph_is_small_and_its_source_and_licence_are_said():
         assert file.stat().st_size <= 100_000
         (row,) = [line for line in sources.splitlines() if f"| `{file.name}` |" in line]
         assert "| CC0 |" in row or "| public domain |" in row
-
-
-def test_photograph_becomes_196_patches_and_comes_back():
-    """At 224 px and 16 px a patch: (1, 196, 768), and back to the last bit."""
-    photograph = load_photograph()
-    image = torch.from_numpy(photograph).permute(2, 0, 1)[None]  # (1, 3, 224, 224)
-    patches = patchify(image, 16)
-    assert patches.shape == (1, 196, 768)
-    back = unpatchify(patches, 16, (224, 224))[0].permute(1, 2, 0)
-    assert np.array_equal(back.numpy(), photograph)
 
 
 RED = np.zeros((9, 5, 3), np.uint8)

@@ -23,11 +23,6 @@ def patchify_without_refusal(images, patch_size):
     return x.permute(0, 2, 4, 1, 3, 5).reshape(B, gh * gw, -1)
 
 
-def softmax_in_float32(x, dim=-1):
-    """Float64 is rounded on the way, and comes back as float32."""
-    return attention.softmax(x.float(), dim)
-
-
 def remarks(report):
     return {remark.name: round(remark.max_points - remark.points, 3) for remark in report.remarks}
 
@@ -57,12 +52,6 @@ def test_error_of_torch_counts_half():
     )
     assert half == pytest.approx(silent / 2, abs=0.002)
     assert judge(lambda a, b: int("x"), "patchify", seed=0).points == 0
-
-
-def test_precision_is_a_remark():
-    """An answer that knows float32 only is right."""
-    report = judge(softmax_in_float32, "softmax", seed=1)
-    assert report.passed and list(remarks(report)) == ["dtype"]
 
 
 def test_remark_hides_no_mistake():

@@ -171,7 +171,7 @@ def test_known_limits_name_attacks_that_are_tried():
     cells = [row.split("|")[-2] for row in re.findall(r"(?m)^\| [A-Z].+\|$", text)]
     names = [name.strip() for cell in cells for name in cell.split(";")]
     names = [name for name in names if "authorship" not in name]
-    attacks = "".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("*attack*/*.txt"))
+    attacks = "".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("attacks/*.toml"))
     attacks += (ROOT / "tests" / "test_attacks.py").read_text("utf-8").replace("_", " ")
     assert len(names) >= 7 and [name for name in names if name not in attacks] == []
 

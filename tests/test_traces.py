@@ -143,19 +143,6 @@ SEEDED = "the call seeds the global random numbers"
 # exercise, what makes the answer of its reference or the answer itself, mistake, words
 TRACES = [
     ("merge_heads", cache_results, "cached_by_shape", "an earlier call with other values"),
-    ("merge_heads", reuse_buffers, "buffer_overwritten", "the second call wrote into"),
-    (
-        "merge_heads",
-        leaving(partial(torch.set_grad_enabled, False)),
-        "gradients_left_off",
-        "gradients are switched off",
-    ),
-    ("merge_heads", leaving(DOUBLE), "dtype_left", "the default dtype is torch.float64"),
-    *(
-        (exercise, leaving(SEEDS), "seeded", SEEDED)
-        for exercise in ("softmax", "random_crop_flip", "count_parameters")
-    ),
-    ("train_one_epoch", leaving(SEEDS), "seeded", SEEDED),
     ("EncoderBlock", BeginsAlike, "seeded", SEEDED),
     ("mixup", leaving_once(SEEDS), "seeded", "another seed for torch"),
     ("evaluate", leaving_once(DOUBLE), None, "dtype is torch.float64"),

@@ -1,6 +1,6 @@
 """Answers and files that try to get points they do not deserve, and honest ones that only look odd.
 
-Role: ``Attack``, the notebooks that carry it, and ``table``, which reads attacks from a text file:
+Role: ``Attack``, the notebooks that carry it, and ``table``, which reads attacks from a TOML file:
 ``answers`` (what an answer's code tries), ``line`` (the line to the judge and the process),
 ``forbidden`` (calls that hide), ``claims`` (forged facts), ``running`` (notebooks that run as a
 whole) and ``honest``. Odd files stand in ``files`` and ``editors``. Nothing is run here.
@@ -9,6 +9,7 @@ whole) and ``honest``. Odd files stand in ``files`` and ``editors``. Nothing is 
 import json
 import re
 import textwrap
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,29 +99,23 @@ GROUPS = {
 
 
 def table(name: str) -> dict[str, Attack]:
-    """Read the attacks of a file: groups, and in each of them lines ``--- name: about`` and code.
+    """Read the attacks of a TOML file: a table an attack, ``[group.name]``, whose keys are fields.
 
-    The group "words" names texts that stand in for a line of the code; VALUE and RIGHT are known.
-    About an attack stands ``worth; exercise; flags; stem``; "%%%" ends a cell before the answer.
+    A line of ``source`` that is RIGHT or a name in ``[words]`` stands for that text, as far to the
+    right as the name; VALUE is known everywhere. ``# %%`` ends a cell before the answer.
     """
+    text = Path(__file__).with_name(f"{name}.toml").read_text("utf-8").replace("VALUE", VALUE)
+    groups = tomllib.loads(text)
     words, found = {"RIGHT": RIGHT}, {}
-    text = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").replace("VALUE", VALUE)
-    for group, content in re.findall(r"^=== (.+)\n((?:(?!=== ).*\n)*)", text, re.M):
-        for title, about, body in re.findall(ENTRY, content, re.M):
-            body = re.sub(r"^( *)([A-Z]+)\n", lambda line: indented(line, words), body, flags=re.M)
-            if group == "words":
-                words[title] = body
-                continue
-            *before, source = body.split("%%%\n")
-            about = about.split("; ")
-            about += ["", "softmax", "", ""][len(about) :]
-            found[title] = Attack(GROUPS[group](source), *about, (IMPORTS, *before))
+
+    def fill(body: str) -> str:
+        word = r"(?m)^( *)([A-Z]+)\n"
+        return re.sub(word, lambda line: textwrap.indent(words[line[2]], line[1]), body)
+
+    for word, body in groups.pop("words", {}).items():
+        words[word] = fill(body)
+    for group, attacks in groups.items():
+        for title, fields in attacks.items():
+            *before, source = fill(fields.pop("source")).split("# %%\n")
+            found[title] = Attack(GROUPS[group](source), before=(IMPORTS, *before), **fields)
     return found
-
-
-ENTRY = r"^--- (.+?):(?: (.+))?\n((?:(?!--- ).*\n)*)"
-
-
-def indented(line: re.Match, words: dict[str, str]) -> str:
-    """Give the text that a word stands for, as far to the right as the word."""
-    return textwrap.indent(words[line[2]], line[1])

@@ -1,13 +1,13 @@
 """Answers written from the exercises' text alone, by authors who had not seen the checkers.
 
-``blind/*.txt`` holds them as Python: three right ones of different styles for each exercise, wrong
-ones that are right on the usual case (``wrong_subtle``), plain mistakes, and answers that are right
-in idea with one slip of polish. A name is ``<exercise>__<what>``.
+``blind/*.py`` holds them as they were written, so no formatter touches them: three right ones of
+different styles for each exercise, wrong ones that are right on the usual case (``wrong_subtle``),
+plain mistakes, and answers that are right in idea with one slip of polish. A name is
+``<exercise>__<what>``.
 """
 
-import sys
-import types
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from vitedu.checks.writing.checker import find_checker
 pytestmark = pytest.mark.bank
 
 BLIND = Path(__file__).parent / "blind"
-RIGHT = sorted(path.stem for path in BLIND.glob("right_*.txt"))
+RIGHT = sorted(path.stem for path in BLIND.glob("right_*.py"))
 SEEDS = (0, 1) if WHOLE else (0,)
 
 # what still slips through, and why
@@ -79,10 +79,7 @@ def find_cache(exercise, seed):
 
 def judge_all(stem):
     """Yield (name, reports) for every answer of a file."""
-    module = types.ModuleType(f"blind_{stem}")
-    sys.modules[module.__name__] = module  # inspect looks it up there
-    exec(compile((BLIND / f"{stem}.txt").read_text("utf-8"), stem, "exec"), module.__dict__)
-    for name, answer in list(vars(module).items()):
+    for name, answer in list(vars(import_module(f"proof.blind.{stem}")).items()):
         exercise, _, what = name.partition("__")
         if what and exercise:
             checker = find_checker(exercise)
@@ -104,7 +101,7 @@ def test_right_answers_pass(stem):
     assert remarks <= {"PatchEmbed__linear", *REMARKS}
 
 
-@pytest.mark.parametrize("stem", sorted(path.stem for path in BLIND.glob("*wrong*")))
+@pytest.mark.parametrize("stem", sorted(path.stem for path in BLIND.glob("*wrong*.py")))
 def test_wrong_answers_are_caught(stem):
     """At least 95 of 100 fail, or pass below full points; the others are known."""
     reports = dict(judge_all(stem))

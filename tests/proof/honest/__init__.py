@@ -1,15 +1,14 @@
 """Honest notebooks: right answers as real students write and save them.
 
-Role: ``students`` reads what stands in ``notebooks/``, a text file a student, and ``hand_in``
+Role: ``students`` reads what stands in ``notebooks/``, a TOML file a student, and ``hand_in``
 writes the notebook files. Whatever such a notebook loses is the grader's fault. Nothing is run
 here: ``running`` shows that the answers are right, ``__main__`` grades them.
 
-A text file begins with ``about:`` (what is special), ``exercises:`` (those that are judged) and
-``verdict:`` (``full``, or ``open`` where that is all that a grader can say). ``reader:`` is the
-word of the grader that reads notebooks, where it is another; ``needs: 3.12`` names the Python that
-the student had. ``# === NAME`` begins a file, the word after it says who saved it; a file that is
-no notebook is written as it stands. ``# %%`` begins a cell, and the words after it say more
-(``In[7]`` in front of them: the seventh that was run):
+``about`` says what is special, ``exercises`` which are judged, ``verdict`` is ``full``, or ``open``
+where that is all that a grader can say; ``needs`` is the Python that the student had. A table
+``[[files]]`` is a file: its ``name``, its ``text``, and the ``editor`` that saved it. A notebook's
+text is cut by ``# %%``, as scripts are; a file that is no notebook is written as it stands. The
+words after ``# %%`` say more (``In[7]`` in front of them: the seventh that was run):
 
 * an exercise: its mark in the metadata;
 * ``[markdown]`` or ``[raw]``: no code;
@@ -24,7 +23,8 @@ import base64
 import os
 import random
 import re
-from dataclasses import dataclass
+import tomllib
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -48,40 +48,31 @@ class Student:
 
     name: str
     about: str
-    exercises: tuple[str, ...]
+    exercises: list[str]
     verdict: str  # "full" or "open"
     files: dict[str, str]  # name -> text; oldest first
-    reader: str  # what the grader that reads says today: "full", "open" or "below"
-    needs: tuple[int, ...] = ()  # version of Python
+    needs: list[int] = field(default_factory=list)  # version of Python
 
 
 def students() -> list[Student]:
     """Read all students, in the order of names."""
-    return [read_student(path) for path in sorted(Path(__file__).parent.glob("notebooks/*.txt"))]
+    return [read_student(path) for path in sorted(Path(__file__).parent.glob("notebooks/*.toml"))]
 
 
 def read_student(path: Path) -> Student:
-    """Read one text file."""
-    head, *parts = re.split(r"^# === (.+)\n", path.read_text("utf-8"), flags=re.M)
-    about = dict(line.split(": ", 1) for line in head.splitlines())
-    files = {}
-    for title, text in zip(parts[::2], parts[1::2], strict=True):
-        name, _, editor = title.partition(" saved by ")
-        if not name.endswith(".ipynb"):
-            files[name] = text
-            continue
-        _, *cells = re.split(r"^# %%(?: (.+))?\n", text, flags=re.M)
-        pairs = zip(cells[::2], cells[1::2], strict=True)
-        files[name] = EDITORS[editor]([_cell(kind or "", body) for kind, body in pairs])
-    return Student(
-        path.stem,
-        about["about"],
-        tuple(about["exercises"].split()),
-        about["verdict"],
-        files,
-        about.get("reader", about["verdict"]),
-        tuple(map(int, about.get("needs", "3").split("."))),
-    )
+    """Read one TOML file."""
+    fields = tomllib.loads(path.read_text("utf-8"))
+    files = {file["name"]: _content(**file) for file in fields.pop("files")}
+    return Student(path.stem, files=files, **fields)
+
+
+def _content(name: str, text: str, editor: str = "") -> str:
+    """Give what stands in a file."""
+    if not name.endswith(".ipynb"):
+        return text
+    _, *cells = re.split(r"^# %%(?: (.+))?\n", text, flags=re.M)
+    pairs = zip(cells[::2], cells[1::2], strict=True)
+    return EDITORS[editor]([_cell(kind or "", body) for kind, body in pairs])
 
 
 def hand_in(folder: Path, handed_in: list[Student]) -> None:

@@ -17,7 +17,7 @@ class Verdict:
     """What the grader says about one student."""
 
     student: str
-    exercises: tuple[str, ...]
+    exercises: list[str]
     word: str  # full, open, below: the worst of the exercises
     reasons: list[str]  # a line an exercise that is not full
     is_fair: bool

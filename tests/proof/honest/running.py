@@ -28,7 +28,7 @@ def wrong_answers(handed_in: list[Student]) -> Iterator[tuple[Student, list[str]
     context = get_context("forkserver")
     context.set_forkserver_preload(["IPython.core.interactiveshell", "vitedu.checks.api"])
     for student in handed_in:
-        if sys.version_info < student.needs:
+        if sys.version_info < tuple(student.needs):
             continue
         with tempfile.TemporaryDirectory() as folder, context.Pool(1) as pool:
             hand_in(Path(folder), [student])
