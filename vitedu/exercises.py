@@ -31,8 +31,8 @@ MORE = "more"  # the second shelf: its folder, and the last word of its files
 # what an ordinary student needs for the core of a notebook: of 01 to 04 by readers with a clock;
 # of the others by the rule of tests/test_core.py
 MINUTES = {
-    "01_patches": 115,
-    "02_attention": 115,
+    "01_patches": 110,
+    "02_attention": 110,
     "03_encoder": 110,
     "04_training": 110,
     "05_inside": 105,
@@ -125,7 +125,7 @@ def describe_minutes(notebook: str) -> str:
 
     Example:
         >>> describe_minutes("01_patches")
-        '85 to 115 minutes'
+        '80 to 110 minutes'
     """
     return f"{5 * round(QUICK * MINUTES[notebook] / 5)} to {MINUTES[notebook]} minutes"
 
