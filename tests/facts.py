@@ -114,6 +114,8 @@ assert curves["no residual"][-1] > curves["attention and additions"][-1]
     "04_training": """
 assert not judge(SomebodysBlock, "EncoderBlock").passed
 assert known == 1
+assert not broken_loss.isfinite()  # twenty steps at a rate that breaks a run
+assert 1.2 < values[0] / values[3] < 2.5  # the last of the updates is Muon's
 """,
     "04_training_more": """
 assert 0.8 * math.log(10) < first_losses["as built"] < 1.2 * math.log(10) and shown == 2
@@ -125,8 +127,6 @@ assert (photos.denormalize(normal) - pixels).abs().max() < 1e-6
 assert misses["before"] < 1e-6 < 0.1 < misses["after"]
 assert abs(norm.weight[0].item() - 0.951) < 1e-3 and different == views_of_one_image == 162
 assert abs(row.train_loss - your_row[0]) < 1e-4
-assert not broken_loss.isfinite()  # twenty steps at a rate that breaks a run
-assert 1.2 < values[0] / values[3] < 2.5  # the last of the updates is Muon's
 assert (strengths_left - strengths_of_muon).abs().max() < 0.05
 assert {group["lr"] for group in optimizer_groups} == {settings.lr}
 decays = [group["weight_decay"] for group in optimizer_groups]
