@@ -36,8 +36,6 @@ assert error > 1e-2  # with a ReLU, the last in the loop
 assert dots.diagonal(5).max() - dots.diagonal(5).min() < 1e-4
 """,
     "02_attention": """
-from vitedu.plots.costs import letters
-
 assert literal[0].isnan()
 assert w_small.sum(dim=0).argmin() == 1 and w_small.sum(dim=0).argmax() == 0
 assert (w_small[0] - torch.tensor([0.2741, 0.2741, 0.4519])).abs().max() < 1e-4
@@ -47,11 +45,6 @@ assert len(moved.moved) == 16 and moved.difference < 1e-4
 assert maps["last block"].max() > 5 / 65 and maps["untrained"].max() < 1.3 / 65
 assert costs[0].mistake == "not_shifted" and costs[0].accuracy == costs[0].right > 0.7
 assert costs[-1].mistake == "causal" and costs[-1].accuracy < 0.2
-by_name = {cost.mistake: cost.accuracy for cost in costs}
-assert by_name["not_scaled"] > by_name["scaled_by_depth"] > by_name["causal"]
-letter = dict(zip(by_name, letters(costs), strict=True))  # as the text lists them
-names = "scaled_by_depth causal not_scaled not_shifted"
-assert "".join(letter[name] for name in names.split()) == "ABCD"
 assert 0.14 < count_macs(65)[1] / sum(count_macs(65)) < 0.15
 is_projected_more = [a > b for a, b in map(count_macs, lengths)]  # the lines cross at T = 384
 assert is_projected_more == 5 * [True] + 2 * [False]
@@ -59,6 +52,13 @@ assert (output - output_of_shuffled).abs().max() > 1e-2
 assert (output_of_shuffled - output[:, permutation]).abs().max() < 1e-5
 """,
     "02_attention_more": """
+from vitedu.plots.costs import letters
+
+by_name = {cost.mistake: cost.accuracy for cost in costs}
+assert by_name["not_scaled"] > by_name["scaled_by_depth"] > by_name["causal"]
+letter = dict(zip(by_name, letters(costs), strict=True))  # as the text lists them
+names = "scaled_by_depth causal not_scaled not_shifted"
+assert "".join(letter[name] for name in names.split()) == "ABCD"
 for d, (std, top, (low, middle, _)) in spread["q·k"].items():
     scaled_std, scaled_top, (scaled_low, scaled_middle, _) = spread["q·k / √d"][d]
     assert abs(std / d**0.5 - 1) < 0.05 and abs(scaled_std - 1) < 0.05 and top > 3 * scaled_top
@@ -114,6 +114,8 @@ assert curves["no residual"][-1] > curves["attention and additions"][-1]
     "04_training": """
 assert not judge(SomebodysBlock, "EncoderBlock").passed
 assert known == 1
+assert not broken_loss.isfinite()  # twenty steps at a rate that breaks a run
+assert 1.2 < values[0] / values[3] < 2.5  # the last of the updates is Muon's
 """,
     "04_training_more": """
 assert 0.8 * math.log(10) < first_losses["as built"] < 1.2 * math.log(10) and shown == 2
@@ -125,8 +127,6 @@ assert (photos.denormalize(normal) - pixels).abs().max() < 1e-6
 assert misses["before"] < 1e-6 < 0.1 < misses["after"]
 assert abs(norm.weight[0].item() - 0.951) < 1e-3 and different == views_of_one_image == 162
 assert abs(row.train_loss - your_row[0]) < 1e-4
-assert not broken_loss.isfinite()  # twenty steps at a rate that breaks a run
-assert 1.2 < values[0] / values[3] < 2.5  # the last of the updates is Muon's
 assert (strengths_left - strengths_of_muon).abs().max() < 0.05
 assert {group["lr"] for group in optimizer_groups} == {settings.lr}
 decays = [group["weight_decay"] for group in optimizer_groups]

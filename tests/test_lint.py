@@ -109,7 +109,7 @@ FAULTS = {
         in_stub("def patchify", "import math\ndef patchify"),
         "the stub of patchify has 'import math'",
     ),
-    "stub-broken": (in_stub("def ", "de "), "the stub is no valid Python"),
+    "stub-broken": (in_stub("def ", "de "), "the stub is not valid Python"),
     "stub-without-todo": (in_stub("TODO 1.1", "to do"), "no comment '# TODO 1.1: ...'"),
     "value-given": (
         edit("tokens_at_224-stub", "None", "197"),
@@ -167,7 +167,7 @@ def test_lint_says_which_module_lacks_a_reference(tmp_path, monkeypatch):
     references.reference_source.cache_clear()
     problems = problems_of(notebook, tmp_path)
     assert any(
-        "vitedu.patches defines no patchify; write the reference there" in p for p in problems
+        "vitedu.patches does not define patchify; write the reference there" in p for p in problems
     )
 
 

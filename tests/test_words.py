@@ -21,8 +21,8 @@ hints = ["one", "two", "three"]
 """
 
 BROKEN = {
-    "twice": ('id = "a"\nid = "b"\n', "is no valid TOML: Cannot overwrite a value (at line 2"),
-    "open": ('id = "a\n', "is no valid TOML: Illegal character"),
+    "twice": ('id = "a"\nid = "b"\n', "is not valid TOML: Cannot overwrite a value (at line 2"),
+    "open": ('id = "a\n', "is not valid TOML: Illegal character"),
     "latin": (b'id = "\xe9"\n', "is not UTF-8 (byte 6); save it as UTF-8."),
 }
 

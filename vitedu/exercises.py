@@ -17,8 +17,8 @@ from vitedu.ground.words import WordsError, check_table, place, read
 # the word that names notebook, module, checks and tests -> what an ordinary student needs for the
 # core, in minutes: of 01 to 04 by readers with a clock; of others by the rule of tests/test_core.py
 CHAPTERS = {
-    "patches": 115,
-    "attention": 115,
+    "patches": 110,
+    "attention": 110,
     "encoder": 110,
     "training": 110,
     "inside": 105,
@@ -115,7 +115,7 @@ def describe_minutes(notebook: str) -> str:
 
     Example:
         >>> describe_minutes("01_patches")
-        '85 to 115 minutes'
+        '80 to 110 minutes'
     """
     return f"{5 * round(QUICK * MINUTES[notebook] / 5)} to {MINUTES[notebook]} minutes"
 

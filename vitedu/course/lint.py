@@ -104,7 +104,7 @@ def _lint_stub(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterat
     try:
         own = ast.unparse(parse(source)).splitlines()
     except SyntaxError as error:
-        yield f"the stub is no valid Python ({error.msg}, line {error.lineno}); correct it."
+        yield f"the stub is not valid Python ({error.msg}, line {error.lineno}); correct it."
         return
     wanted = ast.unparse(parse(stub_text(exercise, ""))).splitlines()
     for line, given in zip_longest(own, wanted, fillvalue=""):

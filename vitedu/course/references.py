@@ -44,7 +44,7 @@ def reference_source(exercise: Exercise) -> str:
     for node in parse(source).body:
         if exercise.id in defined_names(node):
             return "\n".join(source.splitlines()[first_line(node) - 1 : node.end_lineno])
-    raise ValueError(f"{exercise.module} defines no {exercise.id}; write the reference there.")
+    raise ValueError(f"{exercise.module} does not define {exercise.id}; write the reference there.")
 
 
 def solution_source(exercise: Exercise) -> str:

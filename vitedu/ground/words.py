@@ -42,7 +42,7 @@ def read(path: Path) -> dict[str, Any]:
         raise WordsError(f"{place(path)}: is not UTF-8 (byte {error.start}); {remedy}.") from None
     except tomllib.TOMLDecodeError as error:
         remedy = "correct it there, or just above"
-        raise WordsError(f"{place(path)}: is no valid TOML: {error}; {remedy}.") from None
+        raise WordsError(f"{place(path)}: is not valid TOML: {error}; {remedy}.") from None
 
 
 def format_problems(path: Path) -> Iterator[str]:
