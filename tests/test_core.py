@@ -84,6 +84,14 @@ def test_long_code_that_is_given_is_folded(name):
 
 
 @pytest.mark.parametrize("name", STEMS)
+def test_a_folded_cell_says_what_it_does(name):
+    """JupyterLab shows the first line of it, and no more."""
+    cells = [cell for cell in course(name).cells if "hide-input" in cell.metadata.get("tags", ())]
+    labels = [cell.source.splitlines()[0] for cell in cells]
+    assert [label for label in labels if not re.fullmatch(r"# .{4,44}", label)] == []
+
+
+@pytest.mark.parametrize("name", STEMS)
 def test_shipped_measurements_say_their_data(name):
     """They are asked for beside live images, which are compared with theirs, or name their own."""
     code = [cell for cell in course(name).cells if cell.cell_type == "code"]

@@ -23,7 +23,7 @@ untrained_entropy = 0.9995
 
 
 def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
-    """Turn scores into weights: positive, and summing to 1 along ``dim``.
+    """Turn scores into weights: not negative, and summing to 1 along ``dim``.
 
     Args:
         x: scores of any shape.

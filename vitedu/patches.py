@@ -219,7 +219,7 @@ def sincos_positions_2d(grid_size: tuple[int, int], embed_dim: int) -> torch.Ten
 class PatchEmbed(nn.Module):
     """Turn every patch into a token with one matrix, kept as a convolution ``proj``.
 
-    timm and torchvision keep it so: published weights fit.
+    timm keeps it so, and its weights fit.
 
     Args:
         patch_size: P, in pixels.
