@@ -113,11 +113,11 @@ def test_solved_notebooks_have_all_points(box, tmp_path, source):
     (script,) = extraction.scripts
     runs = StudentRuns(box, extraction, in_file(path.stem), Judge(1, 0.25))
     grades = [grade_answer(extraction.answers[e.id], runs) for e in in_file(path.stem)]
-    _, ((_, outcome), *_) = runs.found
+    _, (run, *_) = runs.found
     assert {g.exercise: g.lines or g.detail for g in grades if g.points != g.max_points} == {}
     touched = {
         script.cells[place].number
         for places in [*script.defines.values(), *script.checks.values()]
         for place in places
     }
-    assert [error for error in outcome.errors if error[0] in touched] == []
+    assert [error for error in run.errors if error[0] in touched] == []

@@ -46,8 +46,7 @@ from vitedu.grading.running import Found, Run, StudentRuns
 MAX_FRAMES = 12  # frames of a traceback that the log keeps
 MAX_KEPT = 6000  # the most characters of code that a grade keeps
 SYNTAX = ("SyntaxError", "IndentationError", "TabError")
-# the files whose text decides a grade: what judges, the checkers, their words, the references
-# and options of models that arguments of a case may have
+# files whose text decides a grade: what judges, checkers, words, references, options of models
 SOURCES = (
     "checks/**/*.py checks/**/*.toml grading/box/*.* grading/intake/*.py grading/transport/*.py "
     "grading/[gjrs]*.py grading/words.toml *.py course/exercises.toml ground/words.py "

@@ -49,8 +49,6 @@ class Checker:
     picture: Callable[[Case, Observation], Drawing | None] | None = None
     given: tuple[str, ...] = ()  # methods that the notebook provides
 
-    # --- grading ---------------------------------------------------------------------------------
-
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check, and give each a name of its own."""
         cases, names = list(self.cases(CheckGenerator(seed))), set()

@@ -133,7 +133,7 @@ class Course(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
         """Run a module, whose other names stand for what it lacks."""
         name = module.__name__
         lacks = self.exported if name == EXPORT else lambda lacked: absent(lacked, name)
-        module.__getattr__ = lacks
+        module.__getattr__ = lacks  # type: ignore[method-assign]
         super().exec_module(module)
 
     def _part_of_package(self, name: str) -> Any:

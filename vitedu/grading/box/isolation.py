@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from errno import ENOSPC, EROFS
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from vitedu.grading.box.canary import write_frame
 from vitedu.grading.box.conversation import Worker, WorkerTrouble
@@ -249,7 +250,7 @@ class Box(AbstractContextManager):
         with child_end, messages.open("wb") as file:
             number = child_end.fileno()
             silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": file}
-            how = silent | {"pass_fds": [number], "start_new_session": True}
+            how: dict[str, Any] = silent | {"pass_fds": [number], "start_new_session": True}
             command, environment = [*self._plan.command, str(number)], self._plan.environment
             self._process = subprocess.Popen(command, env=environment, **how)
         self._control = control

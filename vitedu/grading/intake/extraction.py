@@ -83,9 +83,9 @@ def extract(submission: Submission, course: frozenset[str] = frozenset()) -> Ext
         name = clean_name(path.name)
         try:
             cells, oddities = read_notebook(path)
-        except Unreadable as problem:
-            unreadable[name] = str(problem)
-            result.flags.append(Flag("unreadable", f"{name}: {problem}"))
+        except Unreadable as error:
+            unreadable[name] = str(error)
+            result.flags.append(Flag("unreadable", f"{name}: {error}"))
             continue
         result.flags += [Flag("oddity", f"{name}: {oddity}") for oddity in oddities]
         is_own_folder = path.parent.name == submission.student

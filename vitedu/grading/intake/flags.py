@@ -131,7 +131,7 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
         if len(students) <= max(MAX_WRITERS, COMMON_SHARE * tried[id]):
             for one, other in itertools.permutations(students, 2):
                 shared[one][other].append(id)
-    flags = {}
+    flags: dict[str, list[Flag]] = {}
     for student, others in shared.items():
         sizes = {o: sum(answers[student][id].tokens for id in ids) for o, ids in others.items()}
         partners = sorted((-n, other) for other, n in sizes.items() if n >= MIN_TOKENS)

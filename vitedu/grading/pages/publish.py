@@ -127,8 +127,8 @@ def publish(
             store.write(f"{ANONYMOUS}/{safe_name(grade.student)}.html", page)
         store.remove_others(ANONYMOUS, ".html", numbers.values())
         store.write(f"{ANONYMOUS}/report.html", report_page(summarise(hidden, exercises), pages=""))
-        rows = [(number, student) for student, number in numbers.items()]
-        store.write(f"{ANONYMOUS}.csv", exports.write_table("page student", rows))
+        names = sorted((number, student) for student, number in numbers.items())
+        store.write(f"{ANONYMOUS}.csv", exports.write_table("page student", names))
     files = "report.html examples.html feedback/ feedback.zip grades.csv totals.csv".split()
     files += [*map(FORMATS.__getitem__, formats), *[f"{ANONYMOUS}/"] * is_anonymous]
     return render(
@@ -169,5 +169,5 @@ def without_name(grade: SubmissionGrade, number: str) -> SubmissionGrade:
     into the answer itself stays.
     """
     exercises = [replace(each, place="", detail="", flags=[]) for each in grade.exercises]
-    own = {"student": number, "files": ["a file"], "identity": {}, "flags": []}
+    own: dict[str, Any] = {"student": number, "files": ["a file"], "identity": {}, "flags": []}
     return replace(grade, exercises=exercises, **own)
