@@ -3,13 +3,14 @@
 Role: the driver ``second_call`` and the case that it runs.
 """
 
+import contextlib
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from vitedu.checks.observing.case import Case, other_values
-from vitedu.checks.observing.drivers import driver, replace_nan, run_driver
+from vitedu.checks.observing.drivers import DRIVERS, driver, replace_nan, run_driver
 from vitedu.checks.observing.observation import (
     FRESHNESS,
     SIDE_EFFECTS,
@@ -54,5 +55,10 @@ def second_call(answer: Any, case: Case, seen: Observation) -> None:
         for name, x in seen.arrays.items()
     )
     seen.facts[FRESHNESS] = "the earlier result" if is_same else "another result"
+    if later.driver in ("call", "module"):  # where no gradients are needed it may write into inputs
+        third = Observation()
+        with torch.no_grad(), contextlib.suppress(Exception):
+            DRIVERS[later.driver](answer, replace(later, record_operations=False), third)
+        seen.modified = tuple(sorted({*seen.modified, *third.modified}))
     changes = [words for each in (first, seen) for words in each.facts[SIDE_EFFECTS].split("; ")]
     seen.facts[SIDE_EFFECTS] = "; ".join(dict.fromkeys(words for words in changes if words))
