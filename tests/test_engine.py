@@ -125,7 +125,7 @@ PASSING = {
 
 # what is given, and words that the report must hold
 FAILING = {
-    "forgotten return": (silent, "missing `return`"),
+    "forgotten return": (silent, "without return"),
     "ValueError": (raising(ValueError("bad")), "ValueError: bad"),
     "SystemExit": (raising(SystemExit(1)), "SystemExit"),
     "KeyboardInterrupt": (raising(KeyboardInterrupt()), "KeyboardInterrupt"),

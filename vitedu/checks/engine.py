@@ -16,7 +16,6 @@ from vitedu.checks.explaining.diagnose import Diagnosis, diagnose
 from vitedu.checks.explaining.replay import ReplayCache
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.explaining.values import judge_value
-from vitedu.checks.judging.compare import is_same
 from vitedu.checks.judging.findings import RETURNS, is_polish, list_parts, make_findings
 from vitedu.checks.judging.judge import (
     ANOTHER_GRADIENT,
@@ -30,7 +29,7 @@ from vitedu.checks.judging.judge import (
 from vitedu.checks.observing.answers import AnswerInfo, Call, LocalAnswer, Source, is_written
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.limits import SECONDS, time_budget
-from vitedu.checks.observing.observation import CONSTRUCTION, FRESHNESS, Observation, Observations
+from vitedu.checks.observing.observation import CONSTRUCTION, Observation, Observations
 from vitedu.checks.observing.settings import neutral_settings
 from vitedu.checks.writing.checker import Checker, ValueChecker
 
@@ -158,17 +157,12 @@ def _compare_all(
 
     ``slip`` is one of the signature. Returns the observations compared and the problems by part.
     """
-    first = got[cases[0].name]
-    if not is_same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
-        for case in (case for case in cases if case.driver == "second_call"):
-            if FRESHNESS in want[case.name].facts:
-                got[case.name].facts[FRESHNESS] = want[case.name].facts[FRESHNESS]
     clothed = {case.name: cast_clothes(case, got[case.name], want[case.name]) for case in cases}
     cast = {name: seen for name, (seen, _) in clothed.items()}
     slips = [slip and replace(slip, stage=Stage.CLOTHES, credit=CLOTHES)]
     slips += [problem for _, problem in clothed.values()]
     problems = _find_problems(checker, parts, cases, cast, want, next(filter(None, slips), None))
-    if first.is_open:
+    if got[cases[0].name].is_open:
         words = "a forward as well; __init__ holds", "forward is still open: NotImplementedError"
         headline = "__init__ holds, forward is still open"
         problems["returns"] = Problem(Stage.CALL, cases[0], *words, headline)

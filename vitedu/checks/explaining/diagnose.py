@@ -1,8 +1,7 @@
 """Diagnose: name the mistakes that reproduce what an answer did.
 
 Role: ``diagnose``. It asks ``replay`` for mistakes of the bank. A diagnosis about numbers must
-reproduce every wrong result. Where none does, a further call may show more (``second_call``), and
-``contrast`` says where the answer is right.
+reproduce every wrong result. Where none does, ``contrast`` says where the answer is right.
 """
 
 from dataclasses import dataclass, replace
@@ -14,8 +13,6 @@ from vitedu.checks.judging.judge import UNWANTED_GRADIENT, Problem, Stage
 from vitedu.checks.observing.case import Case, has_float64_inputs
 from vitedu.checks.observing.observation import (
     FRESHNESS,
-    INDEPENDENCE,
-    REPEATABILITY,
     SIDE_EFFECTS,
     STABILITY,
     Observation,
@@ -23,7 +20,6 @@ from vitedu.checks.observing.observation import (
 )
 from vitedu.checks.observing.settings import SEED_CHANGE
 from vitedu.checks.writing.checker import Checker
-from vitedu.checks.writing.mistake_files import family
 from vitedu.checks.writing.mistakes import Mistake
 
 # stages whose problems do not show in the numbers -> the ``part`` of the mistakes that cause them
@@ -57,8 +53,7 @@ def diagnose(
     Returns:
         The diagnoses; an empty list if nothing fits or the answer ran out of time.
     """
-    mistakes = checker.mistakes
-    if not mistakes or any(seen.error_kind == "TimeUp" for seen in got.values()):
+    if any(seen.error_kind == "TimeUp" for seen in got.values()):
         return []
     usual = [case for case in cases if case.is_usual]
     numeric = {
@@ -69,32 +64,29 @@ def diagnose(
     diagnoses: list[Diagnosis] = []
     if numeric:
         diagnoses = _name_numbers(checker, usual, numeric, got, want, cache)
-        problem = next(iter(numeric.values()))
-        if not diagnoses and problem.stage is Stage.VALUES:
-            diagnoses = _name_further_calls(cases, numeric, got, want)
     crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
     for part, problem in problems.items():
         if crashed and problem.case not in usual:
             continue  # the answer crashes on ordinary calls; these calls fail for the same reason
-        if problem.stage is Stage.DEVICE and "again" in problems:
-            continue  # what an earlier call left behind is on another device, too
         seen = got[problem.case.name]
-        if new := _name_fact(checker, mistakes, diagnoses, part, problem, seen, cases[0], cache):
+        if new := _name_fact(checker, diagnoses, part, problem, seen, cases[0], cache):
+            if new.id == "cached_by_shape" and not diagnoses:  # what is old is wrong elsewhere, too
+                new = replace(new, parts=(*numeric, part))
             diagnoses = _add_diagnosis(diagnoses, new)
     return diagnoses
 
 
 def _name_fact(
-    checker: Checker, mistakes, diagnoses, part: str, problem: Problem, seen, first: Case, cache
+    checker: Checker, diagnoses, part: str, problem: Problem, seen, first: Case, cache: ReplayCache
 ) -> Diagnosis | None:
     """Name the mistake that is recognised from a fact, in a part that no number explains."""
     if problem.stage is Stage.GRADIENTS and seen.detached and diagnoses:
-        named = next((m for m in mistakes if m.id == diagnoses[0].id), None)
+        named = next((m for m in checker.mistakes if m.id == diagnoses[0].id), None)
         if named and cache.observe(checker.combine([named]), first).detached:
             return replace(diagnoses[0], parts=(part,))
     # the ``part`` of the mistakes that may cause it
     home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
-    for mistake in mistakes:
+    for mistake in checker.mistakes:
         if mistake.part == home and _explains(mistake.id, problem, seen):
             return _diagnosis(mistake, problem, seen, (part,))
     return None
@@ -132,32 +124,6 @@ def _list_views(
         slips = numeric.keys() - main.keys()
         views.append(([case for case in usual if case.part not in slips], main))
     return views
-
-
-# fact that a further call writes down (second_call) -> family, evidence
-_FAMILIES_OF_FACTS = {
-    FRESHNESS: ("cached_by_shape", "the same call with other values gives the earlier result"),
-    REPEATABILITY: ("random_result", "two calls alike, two results"),
-    INDEPENDENCE: (
-        "depends_on_the_batch",
-        "the first item by itself gives another result than in its batch",
-    ),
-}
-
-
-def _name_further_calls(
-    cases: list[Case], numeric: Problems, got: Observations, want: Observations
-) -> list[Diagnosis]:
-    """Say what the further calls show: the first fact in which answer and reference differ."""
-    for case in cases:
-        if case.driver != "second_call" or got[case.name].error is not None:
-            continue
-        facts, right = got[case.name].facts, want[case.name].facts
-        for fact, (name, evidence) in _FAMILIES_OF_FACTS.items():
-            if fact in facts and facts[fact] != right.get(fact):
-                problem = replace(next(iter(numeric.values())), got=evidence)
-                return [_diagnosis(family(name), problem, got[case.name], tuple(numeric))]
-    return []
 
 
 def _assign_parts(

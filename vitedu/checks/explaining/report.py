@@ -157,10 +157,7 @@ class Report:
         got: Observations | None = None,
         picture: Drawing | None = None,
     ) -> "Report":
-        """Explain the first part that failed, and list each other failed part in one line.
-
-        ``picture`` shows the counterexample.
-        """
+        """Explain the first part that failed, and list each other failed part in one line."""
         self.status = "failed"
         self._set_findings(findings, diagnoses)
         failed = [finding for finding in findings if finding.fails]

@@ -20,7 +20,7 @@ from vitedu.checks.judging.compare import (
     run_reader,
     tolerance,
 )
-from vitedu.checks.observing.case import Case, has_float64_inputs
+from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.limits import WAITING, WAITS
 from vitedu.checks.observing.observation import FRESHNESS, SIDE_EFFECTS, STABILITY, Observation
 
@@ -191,7 +191,6 @@ def _judge_call(case: Case, got: Observation, want: Observation):
 
 
 _ADVICE = {
-    "None": "; look for a missing `return`",
     "generator": "; look for `yield`",
     "coroutine": "; look for `async def`",
     "number with a graph behind it": "; look for a sum of losses without .item()",
@@ -265,16 +264,9 @@ def _can_stand_for(dtype: torch.dtype, wanted: torch.dtype) -> bool:
     return wanted != torch.bool != dtype and not dtype.is_floating_point
 
 
-ROUNDED = "values rounded to a smaller dtype on the way"
-
-
 def _judge_precision(case: Case, got: Observation, want: Observation):
     if words := _judge_dtype(case, got, want, is_usable=True):
         return words
-    is_narrowed = "narrowed" in got.operations and "narrowed" not in want.operations
-    in_double = any(wanted.dtype == torch.float64 for wanted in want.tensors())
-    if is_narrowed and in_double and has_float64_inputs(case):
-        return "float64 input computed in float64", ROUNDED
     for name, ours, wanted in _pair_outputs(got, want):
         if name in want.arrays and is_rounded(case, ours, wanted):
             return (

@@ -79,10 +79,7 @@ class Observation:
 CONSTRUCTION = "the class can be constructed"
 FRESHNESS = "other values give another result"
 STABILITY = "earlier results stay as they were"
-REPEATABILITY = "the same call gives the same result"
-INDEPENDENCE = "an item alone gives the same as in its batch"
 SIDE_EFFECTS = "everything is left as it was"
-SAME = "the same"
 Observations = dict[str, Observation]  # by name of the case
 
 

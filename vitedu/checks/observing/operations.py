@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -18,8 +17,8 @@ def record_operations(
     """Call on the case's arguments, and write down which operations ran, if somebody asks for them.
 
     This makes a call several times slower, so it is left out where the exercise forbids nothing and
-    no float64 could be rounded, and in the further calls of ``second_call``. A call that fails is
-    repeated without, because recording itself may have been the reason.
+    in the first call of ``second_call``. A call that fails is repeated without, because recording
+    itself may have been the reason.
 
     Returns:
         The arguments and the result.
@@ -49,7 +48,7 @@ class _FunctionRecorder(TorchFunctionMode):
 
 
 class KernelRecorder(TorchDispatchMode):
-    """Collect the names of the kernels that run, and ``narrowed`` for float64 rounded to less."""
+    """Collect the names of the kernels that run."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -61,13 +60,4 @@ class KernelRecorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.names.add(str(func.overloadpacket))
-        result = func(*args, **(kwargs or {}))
-        sources = [x for x in args[:2] if isinstance(x, torch.Tensor)]
-        if (
-            isinstance(result, torch.Tensor)
-            and any(x.dtype == torch.float64 and x.numel() > 1 for x in sources)
-            and result.is_floating_point()
-            and result.dtype != torch.float64
-        ):
-            self.names.add("narrowed")
-        return result
+        return func(*args, **(kwargs or {}))

@@ -132,11 +132,7 @@ def apply_edits(text: str, several: list[Edits]) -> str | None:
 
 
 def run_source(source: str, name: str, module: str, **more: Any) -> Any:
-    """Execute a definition with the names of a module, and more, and return what it defines.
-
-    Raises:
-        Exception: whatever the definition raises, for example in a default or a decorator.
-    """
+    """Execute a definition with the names of a module, and more, and return what it defines."""
     namespace = COMMON_NAMES | vars(importlib.import_module(module)) | more
     exec(compile(source, "<mistake>", "exec"), namespace)
     return namespace[name]
