@@ -208,19 +208,12 @@ def test_soft_answers_cost_nothing_more_where_the_student_gives_them():
 
 
 def test_shares_of_variance_name_their_cause():
-    """What a place, a colour, a photograph or a class decides alone is all of it there."""
+    """What a place, a colour or a photograph decides alone is all of it there."""
     images, places = random(40, 64, 3), random(1, 64, 3, seed=1).expand(40, 64, 3)
-    labels = torch.arange(40) % 10
     of_photograph = random(40, 1, 3, seed=2).expand(40, 64, 3)
-    of_class = of_photograph[:10].repeat(4, 1, 1)
     colour = 2 * images[..., [1, 2, 0]] + 5
-    for cause, values in {
-        "place": places,
-        "colour": colour,
-        "photograph": of_photograph,
-        "class": of_class,
-    }.items():
-        shares = three_tasks.explained(values, images, labels)
+    for cause, values in {"place": places, "colour": colour, "photograph": of_photograph}.items():
+        shares = three_tasks.explained(values, images)
         assert shares[cause] == pytest.approx(1)
         assert all(
             share < 0.4 for other, share in shares.items() if other not in (cause, "photograph")

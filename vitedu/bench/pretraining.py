@@ -81,16 +81,17 @@ class WithoutLabels(Run):
 
     def step(self, batch: torch.Tensor, lr: float, step_of_run: int):
         """Learn from the images at ``batch`` (B,); give their price, and 0 right answers."""
+        learner: Any = self.learner
         with autocast(self.device, self.dtype):
-            loss = self.learner.loss(self.images[batch], self.data.normalize, self.generator)
+            loss = learner.loss(self.images[batch], self.data.normalize, self.generator)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(self.learner.parameters(), self.config.clip_norm)
+        nn.utils.clip_grad_norm_(learner.parameters(), self.config.clip_norm)
         self.optimizer.step()
-        if isinstance(self.learner, Distilled):
-            self.learner.follow(step_of_run / self.total_steps)
+        if isinstance(learner, Distilled):
+            learner.follow(step_of_run / self.total_steps)
         return loss.detach(), torch.zeros_like(batch[0])
 
     def validate(self) -> tuple[float, float]:

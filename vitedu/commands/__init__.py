@@ -35,7 +35,7 @@ class Commands:
 
 def add_exercise(parser: ArgumentParser) -> None:
     """Add the exercise that a command is about."""
-    new = parser.add_argument("exercise", help="its id or number, such as patchify or 1.1")
+    new: Any = parser.add_argument("exercise", help="its id or number, such as patchify or 1.1")
     new.completer = list_ids
 
 
@@ -62,7 +62,7 @@ def exercise_named(word: str):
 
 def add_path(parser: ArgumentParser, name: str, default: str, text: str = "") -> None:
     """Add a path that has a default; one without dashes may be left out."""
-    options = {} if name.startswith("-") else {"nargs": "?"}
+    options: dict[str, Any] = {} if name.startswith("-") else {"nargs": "?"}
     help = f"{text}default: {default}"
     parser.add_argument(name, type=Path, default=Path(default), help=help, **options)
 

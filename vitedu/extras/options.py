@@ -17,7 +17,11 @@ from vitedu.extras.fast import MLPS, AttentionPool, ConvStem, block_with_options
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, initialise
 
-CHOICES = {"pool": ("cls", "mean", "max", "map"), "stem": ("patch", "conv"), "mlp": MLPS}
+CHOICES: dict[str, Any] = {
+    "pool": ("cls", "mean", "max", "map"),
+    "stem": ("patch", "conv"),
+    "mlp": MLPS,
+}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch, Rectangle
+from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
 
 from vitedu.plots import ink
 from vitedu.plots.style import hide_ticks, to_picture
@@ -78,7 +78,7 @@ def draw_lines(ax: Axes, rows: Iterable[float], columns: Iterable[float], **look
         ax.axhline(y, **look)
 
 
-def frame(ax: Axes, x: float, y: float, width: float, height: float = 0, **look: Any) -> Rectangle:
+def frame(ax: Axes, x: float, y: float, width: float, height: float = 0, **look: Any) -> Patch:
     """Frame a rectangle whose first corner is (x, y); without a height it is a square."""
     look = {"edgecolor": ink.ORANGE, "linewidth": 2.5, **look}
     return ax.add_patch(Rectangle((x, y), width, height or width, fill=False, **look))
@@ -93,7 +93,9 @@ def draw_box(
     ``edgecolor`` and ``linewidth`` are those of the box, the rest of ``look`` is for the letters.
     """
     names = ("facecolor", "edgecolor", "linewidth")
-    of_box = {"facecolor": "white"} | {name: look.pop(name) for name in names if name in look}
+    of_box: dict[str, Any] = {"facecolor": "white"} | {
+        name: look.pop(name) for name in names if name in look
+    }
     corner = x - size[0] / 2, y - size[1] / 2
     ax.add_patch(FancyBboxPatch(corner, *size, boxstyle=f"round,{corners}", zorder=2, **of_box))
     write(ax, x, y, words, **look)
@@ -114,8 +116,8 @@ def draw_horizons(ax: Axes, horizons: Mapping[str, float], *, across: bool = Fal
         horizons: name -> accuracy in [0, 1].
         across: draw lines from left to right, their names right of them.
     """
-    look = {"fontsize": 8, "color": "#444444", "annotation_clip": False}
-    line = {"color": ink.GREY, "linewidth": 0.8, "linestyle": ":", "zorder": 0}
+    look: dict[str, Any] = {"fontsize": 8, "color": "#444444", "annotation_clip": False}
+    line: dict[str, Any] = {"color": ink.GREY, "linewidth": 0.8, "linestyle": ":", "zorder": 0}
     place, room = -3.5, 7  # points of accuracy: of the words of a line across, and that they take
     for k, (name, accuracy) in enumerate(sorted(horizons.items(), key=lambda level: level[1])):
         words, level = f"{name} {accuracy:.0%}", 100 * accuracy

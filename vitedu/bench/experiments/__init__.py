@@ -195,7 +195,7 @@ def measured(name: str, data: Data | str | None = None) -> list[Measurement]:
     found: dict[str, list[Measurement]] = {}
     for row in read(FOLDER / f"{name}.jsonl", find(name).ARMS):
         found.setdefault(row.data, []).append(row)
-    asked = getattr(data, "name", data) or data_of(name)
+    asked: Any = getattr(data, "name", data) or data_of(name)
     if found and asked not in found:
         what = f"the shipped measurements of {name} were made on {' and '.join(sorted(found))}"
         remedy = f"Measure anew (vitedu bench experiments {name}), or show the shipped ones alone: "

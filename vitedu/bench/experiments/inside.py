@@ -47,7 +47,7 @@ def build(arm: str, seed: int) -> VisionTransformer:
     if shuffled:
         generator = torch.Generator().manual_seed(seed)
         model.order = order = torch.randperm(CONFIG.num_patches, generator=generator)
-        model.register_forward_pre_hook(lambda _, seen: shuffle_patches(*seen, 8, order))
+        model.register_forward_pre_hook(lambda _, seen: shuffle_patches(seen[0], 8, order))
     return model
 
 

@@ -53,8 +53,8 @@ def run(arm: str, seed: int, profile: Profile, loss_of: Callable = distillation_
         by_class, by_distillation = student(both)
         loss = loss_of(by_class[:HALF], by_distillation[HALF:], answers, labels[mine])
         descend(optimizer, loss, warmup_cosine(step, steps, steps // 10, 2e-3))
-    both = {"test_accuracy": student.eval(), "teacher, test_accuracy": teacher}
-    return {name: round(measure_test_accuracy(one, few), 4) for name, one in both.items()}
+    learned = {"test_accuracy": student.eval(), "teacher, test_accuracy": teacher}
+    return {name: round(measure_test_accuracy(one, few), 4) for name, one in learned.items()}
 
 
 def soft_distillation_loss(
