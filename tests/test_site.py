@@ -163,23 +163,16 @@ def find_leaks(folder, students):
     Every file that is text is looked through: pages, the search index, sources.
     """
     public = drop_spaces("\n".join(cell.source for each in students for cell in each.cells))
-    secret = {
-        drop_spaces(line)
-        for exercise in EXERCISES
-        for source in (reference_source(exercise), solution_source(exercise))
-        for line in source.splitlines()
-    }
-    leaks = []
+    secret, leaks = set(), []
+    for exercise in EXERCISES:
+        lines = f"{reference_source(exercise)}\n{solution_source(exercise)}".splitlines()
+        lines = {line for line in map(drop_spaces, lines) if len(line) >= MIN_LETTERS}
+        secret |= {line for line in lines if line not in public}
     for path in (each for each in folder.rglob("*") if each.is_file()):
         text = path.read_text(encoding="utf-8", errors="replace")
         text = drop_spaces(text) + drop_spaces(html.unescape(re.sub("<[^>]*>", "", text)))
-        leaks += [f"{path.name}: {line}" for line in secret if is_leak(line, text, public)]
+        leaks += [f"{path.name}: {line}" for line in secret if line in text]
     return leaks
-
-
-def is_leak(line, text, public):
-    """Tell whether a text without spaces gives a line of a reference away."""
-    return len(line) >= MIN_LETTERS and line in text and line not in public
 
 
 def drop_spaces(text):
