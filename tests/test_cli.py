@@ -294,7 +294,7 @@ def test_check_refuses_other_files_in_one_line(name, content, said, words, tmp_p
 
 
 @pytest.mark.slow
-def test_check_judges_a_notebook_and_touches_nothing(tmp_path, store, capsys):
+def test_check_judges_a_notebook_and_touches_nothing(tmp_path, store, monkeypatch, capsys):
     """A right answer, a wrong one and one that is no Python; the others were not checked."""
     path = tmp_path / "returned.ipynb"
     notebook = answered(
@@ -303,6 +303,8 @@ def test_check_judges_a_notebook_and_touches_nothing(tmp_path, store, capsys):
         ("PatchEmbed", "class PatchEmbed(:"),
     )
     path.write_text(given := json.dumps(notebook))
+    judged = tour.check_file(path)
+    monkeypatch.setattr(tour, "check_file", lambda *_, **__: judged)  # one run, printed twice
     assert main(["check", str(path), "--json"]) == 1
     found = read_json(capsys)
     assert list(found) == [e.id for e in in_file("01_patches")]

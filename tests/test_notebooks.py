@@ -1,8 +1,8 @@
 """Every notebook runs, as committed and solved: headless, offline, on the CPU, quick profile.
 
-As committed every check says not_attempted and everything still runs: the cores under nbval, the
-sections of the second shelf each after the set-up alone. Solved, all run under nbval from top to
-bottom, and every check says passed. nbval compares the outputs that are stored; a warning is an
+As committed every check says not_attempted and everything still runs: the cores from top to bottom,
+the sections of the second shelf each after the set-up alone. Solved, all run under nbval from top
+to bottom, and every check says passed. nbval compares the outputs that are stored; a warning is an
 error.
 """
 
@@ -33,10 +33,6 @@ NOTEBOOKS = ROOT / "notebooks"
 TESTED = ROOT / "build" / "tested"
 RAN = TESTED.with_name("runs") if os.environ.get("VITEDU_PROFILE") else TESTED
 FILES = {stem: NOTEBOOKS / shelf_path(f"{stem}.ipynb") for stem in STEMS}
-VARIANTS = {"student": "not_attempted", "solved": "passed"}
-# as committed, 01 runs by the README's own line, and the sections of the second shelf run alone
-RUNS = [(name, "student") for name in STEMS[1:] if not name.endswith(MORE)]
-RUNS += [(name, "solved") for name in STEMS]
 
 # Loaded by every Python that the run starts: nothing but this machine can be reached.
 OFFLINE = """
@@ -70,18 +66,11 @@ def pytest_sessionfinish(session):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What nbval said of one variant, and what its checks stored."""
+    """What nbval said of a notebook, and what its checks stored."""
 
     returncode: int
     text: str
     entries: dict
-
-
-# Read by the kernel: what a cell shows stays text, so no figure is rendered.
-AS_TEXT = """c.DisplayFormatter.active_types = ["text/plain"]
-c.MimeBundleFormatter.enabled = False
-c.IPythonDisplayFormatter.enabled = False
-"""
 
 
 def variables(home: Path) -> dict:
@@ -111,12 +100,9 @@ def environment(home: Path, shared: Path) -> dict:
     }
 
 
-def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outcome:
+def nbval(path: Path, home: Path, shared: Path) -> Outcome:
     """Run one notebook under nbval, offline; a warning is an error."""
-    profile = home / ".ipython" / "profile_default"
-    profile.mkdir(parents=True)
-    if not figures:
-        (profile / "ipython_kernel_config.py").write_text(AS_TEXT)
+    home.mkdir()
     # -x: the cells after the first that fails would fail for its sake
     command = [sys.executable, "-m", "pytest", "-p", "nbval.plugin", "-p", "keep"]
     command += ["-p", "no:cacheprovider"]
@@ -155,24 +141,20 @@ def shared(tmp_path_factory):
 
 
 @pytest.fixture
-def outcome(tmp_path, shared, name, variant):
-    """Run one variant of one notebook in a folder of its own, where it may write beside itself."""
-    notebook = read(FILES[name])
-    if variant == "solved":
-        notebook = notebooks.solve_notebook(notebook)
+def outcome(tmp_path, shared, name):
+    """Run one solved notebook in a folder of its own, where it may write beside itself."""
+    notebook = notebooks.solve_notebook(read(FILES[name]))
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     if name in FACTS:
         notebook.cells.append(new_code_cell(FACTS[name]))
-    if variant == "solved" and not name.endswith(MORE):
+    if not name.endswith(MORE):
         again = [source for source in reversed(sources) if not LONG.search(source)]
         notebook.cells.append(new_code_cell(AGAIN.format(sources=again)))
     path = tmp_path / "notebook" / shelf_path(f"{name}.ipynb")
     path.parent.mkdir(parents=True)
     nbformat.write(notebook, path)
-    # both variants draw the same figures with the same code: their rendering is tried once
-    outcome = nbval(path, tmp_path / "home", shared, figures=variant == "solved")
-    if variant == "solved":
-        keep(nbformat.read(path.with_name("ran.ipynb"), as_version=4), name)
+    outcome = nbval(path, tmp_path / "home", shared)
+    keep(nbformat.read(path.with_name("ran.ipynb"), as_version=4), name)
     return outcome
 
 
@@ -185,7 +167,7 @@ def keep(ran, name):
 
 
 def run_alone(paths, folder, shared):
-    """Run the sections of notebooks, each after the set-up alone."""
+    """Run notebooks as committed, those of the second shelf by sections."""
     command = [sys.executable, str(Path(__file__).with_name("alone.py")), *map(str, paths)]
     both = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return subprocess.run(command, env=environment(folder, shared), **both)
@@ -194,25 +176,29 @@ def run_alone(paths, folder, shared):
 @pytest.mark.notebook
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_each_section_of_more_runs_after_the_setup_alone(tmp_path, shared):
-    """After a restart a reader runs the set-up and goes on in any section; no answer is there."""
-    paths = [path for name, path in FILES.items() if name.endswith(MORE)]
-    done = run_alone(paths, tmp_path, shared)
+@pytest.mark.parametrize("shelf", ["core", MORE])
+def test_each_core_and_each_section_of_more_runs_as_committed(shelf, tmp_path, shared):
+    """No answer is there. After a restart a reader runs the set-up and goes on in any section.
+
+    The core of 01 runs by the README's own line, below.
+    """
+    paths = [path for name, path in FILES.items() if name.endswith(MORE) == (shelf == MORE)]
+    done = run_alone(paths[shelf == "core" :], tmp_path, shared)
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.notebook
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("name", "variant"), RUNS)
-def test_notebook_runs_and_every_check_agrees(outcome, variant, name):
-    """Every cell runs, stored outputs hold, and each exercise has the state of its variant.
+@pytest.mark.parametrize("name", STEMS)
+def test_solved_notebook_runs_and_every_check_agrees(outcome, name):
+    """Every cell runs, stored outputs hold, and each exercise has passed.
 
-    After a full run of a solved core all short cells run again, in the opposite order.
+    After a full run of a core all short cells run again, in the opposite order.
     """
-    assert outcome.returncode == 0, f"{name}, {variant} variant\n{outcome.text[-6000:]}"
+    assert outcome.returncode == 0, f"{name}\n{outcome.text[-6000:]}"
     states = {e.id: outcome.entries.get(e.id, {}).get("status") for e in in_file(name)}
-    assert states == dict.fromkeys(states, VARIANTS[variant])
+    assert states == dict.fromkeys(states, "passed")
 
 
 @pytest.mark.notebook
@@ -274,9 +260,9 @@ def test_section_that_needs_another_is_named(tmp_path, shared):
     """None sees what another made; where nothing forks, the first one runs."""
     cells = [new_code_cell("import math"), new_markdown_cell("## One"), new_code_cell("one = 1")]
     cells += [new_markdown_cell("## Two"), new_code_cell("one + math.pi", id="two")]
-    nbformat.write(new_notebook(cells=cells), tmp_path / "small.ipynb")
-    done = run_alone([tmp_path / "small.ipynb"], tmp_path, shared)
-    fault = "FAILED: small, ## Two, cell 'two'" in done.stdout and "NameError" in done.stdout
+    nbformat.write(new_notebook(cells=cells), path := tmp_path / "small_more.ipynb")
+    done = run_alone([path], tmp_path, shared)
+    fault = "FAILED: small_more, ## Two, cell 'two'" in done.stdout and "NameError" in done.stdout
     forks = sys.platform == "linux"
     assert (fault, done.returncode) == (forks, int(forks)), done.stdout
 
