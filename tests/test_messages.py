@@ -52,7 +52,7 @@ PATCHES_BY_COLUMN = """
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
   again     check(..., "patchify", seed=3) repeats these inputs
   findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✗ batch of one   – again
-            …   ✗ patches of one pixel   ✓ errors   ✗ dtype   ✗ layout   – any device
+            …   – patches of one pixel   ✓ errors   ✗ dtype   ✗ layout   – any device
   hint      hint("patchify")
 """
 ERROR_IN_A_LINE = """
@@ -72,7 +72,7 @@ ERROR_IN_A_LINE = """
 ONE_REMARK = """
 ✓ 1.7 sincos_positions: passed, 1 remark   [3.5/4 points]
   remark    errors: an impossible size is accepted. Test the sizes first and raise a
-            … ValueError. (-0.5 points)
+            … ValueError.   (embed_dim 17 is odd) (-0.5 points)
   tested    runs and returns the right types and shapes
   tested    sines and cosines take turns, at the right frequencies
   tested    also for long and wide tables, and with as many positions as columns

@@ -5,7 +5,7 @@ import functools
 import pytest
 from replay_caches import judge_answer
 
-from vitedu import attention, encoder
+from vitedu import attention, encoder, less_data
 from vitedu.checks.writing.checker import find_checker
 
 pytestmark = pytest.mark.slow
@@ -17,6 +17,10 @@ def renamed(x, axis=-1):
 
 def without_default(x, weight, bias, epsilon):
     return encoder.layer_norm(x, weight, bias, epsilon)
+
+
+def loss_renamed(student, teacher, middle, warmth=0.1, cold=0.04):
+    return less_data.dino_loss(student, teacher, middle, warmth, cold)
 
 
 class Renamed(encoder.EncoderBlock):
@@ -38,12 +42,14 @@ CLOTHES = {  # exercise, what becomes of the result, words of the remark
     "one axis": ("cross_entropy", lambda y: y[None], "shape (1,)"),
     "float64": ("gelu", lambda y: y.double(), "dtype float64"),
     "NumPy": ("sincos_positions", lambda y: y.numpy(), "NumPy array"),
+    "matrices": ("relevance_rollout", list, "list of"),
     "lists": ("confusion_matrix", lambda y: y.tolist(), "list of"),
 }
 CLOTHED = {name: (e, changed(e, change), words) for name, (e, change, words) in CLOTHES.items()}
 CLOTHED |= {
     "another name": ("softmax", renamed, "axis=-1"),
     "no default": ("layer_norm", without_default, "epsilon"),
+    "a loss": ("dino_loss", loss_renamed, "warmth"),
     "a class": ("EncoderBlock", Renamed, "ratio"),
 }
 
@@ -53,8 +59,16 @@ def test_clothes_cost_one_remark(exercise, answer, words):
     """The right numbers in another type or shape pass, and keep most points."""
     report = judge_answer(find_checker(exercise), answer, 1)
     assert report.passed and [remark.name for remark in report.remarks] == ["returns"], str(report)
-    assert words in report.remarks[0].message
+    assert words in report.remarks[0].message and not report.misconceptions
     assert 0.75 * report.max_points <= report.points < report.max_points
+
+
+def test_another_signature_stands_beside_a_mistake():
+    """The mistake is told with its own evidence, the signature in a remark."""
+    answer = lambda s, t, c, hot, cold: less_data.dino_loss(s, t, 0 * c, hot, cold)  # noqa: E731
+    report = judge_answer(find_checker("dino_loss"), answer, 1)
+    assert report.misconceptions == ["no_center"] and len(report.remarks) == 1, str(report)
+    assert "another number" in dict(report.lines)["got"]
 
 
 NAKED = {

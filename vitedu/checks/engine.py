@@ -135,7 +135,8 @@ def judge_observations(
     findings = [replace(f, message="") if f.passed and f.name in undecided else f for f in findings]
     if not problems:
         return report.set_passed(findings, got)
-    diagnoses = _name_mistakes(checker, cases, problems, (got, cast), want, cache)
+    ours = {part: p for part, p in problems.items() if not slip or p.got != slip.got}
+    diagnoses = _name_mistakes(checker, cases, ours, (got, cast), want, cache)
     main = {part for part, p in problems.items() if not is_polish(checker, part, p.stage)}
     if main.isdisjoint(part for diagnosis in diagnoses for part in diagnosis.parts):
         problems = _add_contrast(cases, problems, cast, want)

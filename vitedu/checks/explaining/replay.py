@@ -62,6 +62,8 @@ def find_mistakes(
     # Wrong cases come first, small ones before large: most candidates fail on the first case.
     by_size = sorted(cases, key=size_of)
     wrong = [case for case in by_size if not is_same(case, got[case.name], want[case.name])]
+    if not wrong:
+        return []  # a mistake that changes nothing here would fit
     rest = [case for case in by_size if case not in wrong]
     is_strong = sum(_is_distinctive(case, got[case.name]) for case in wrong) > 1
 

@@ -33,6 +33,17 @@ def _is_alike(one: Problem, other: Problem) -> bool:
     )
 
 
+def _skip_echoes(
+    findings: list[Finding], diagnosis: Diagnosis, problems: dict[str, Problem]
+) -> list[Finding]:
+    """Leave open what a mistake of the idea spoils besides: polish, or inputs modified again."""
+    failed = [f.name for f in findings if f.fails and f.name in diagnosis.parts]
+    again = {part for part in failed[1:] if problems[part].stage is Stage.UNCHANGED}
+    polish = {f.name for f in findings if f.is_polish and f.name in diagnosis.parts}
+    echoes = again | polish if failed else set()
+    return [replace(f, skipped=True) if f.name in echoes else f for f in findings]
+
+
 class Report:
     """The verdict on one answer.
 
@@ -138,7 +149,9 @@ class Report:
         self.misconception = self.misconceptions[0] if self.misconceptions else None
         words = {part: f"{d.name}. {d.next_step}" for d in reversed(diagnoses) for part in d.parts}
         self.findings = [
-            replace(f, message=words[f.name]) if f.is_polish and f.name in words else f
+            replace(f, message=f"{words[f.name]}   ({f.case})")
+            if f.is_polish and f.name in words
+            else f
             for f in findings
         ]
 
@@ -159,6 +172,8 @@ class Report:
     ) -> "Report":
         """Explain the first part that failed, and list each other failed part in one line."""
         self.status = "failed"
+        for diagnosis in diagnoses:
+            findings = _skip_echoes(findings, diagnosis, problems)
         self._set_findings(findings, diagnoses)
         failed = [finding for finding in findings if finding.fails]
         failed.sort(key=lambda f: problems[f.name].stage is Stage.GRADIENTS)  # values come first

@@ -30,6 +30,7 @@ class Finding:
     message: str  # what was tested, or the evidence against it; "" if it could not be tested
     max_points: float = 0.0
     skipped: bool = False  # not judged, because a part that it depends on failed
+    case: str = ""  # the inputs on which it does not hold
     is_polish: bool = False  # if it does not hold, that is a remark and fails no answer
     credit: float = 0.0  # the share of its points that is earned though it does not hold
     scale: float = 1.0  # less if the answer fails, which keeps half of all points at most
@@ -94,7 +95,9 @@ def make_findings(
         if problem := problems.get(part):
             credit = 0.0 if part in idle else problem.credit
             words = f"expected {problem.expected}; got {problem.got}   ({problem.case.name})"
-            finding = Finding(part, False, words, shares[part], credit=credit)
+            finding = Finding(
+                part, False, words, shares[part], case=problem.case.name, credit=credit
+            )
         elif is_uncalled or part in idle or rests:
             words = "not judged: what comes before it does not hold yet"
             finding = Finding(part, False, words, shares[part], skipped=True)

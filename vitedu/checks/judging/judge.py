@@ -78,6 +78,8 @@ def cast_clothes(
         if name not in got.arrays or kind != right and kind.startswith("number"):
             continue
         ours = got.arrays[name]
+        if kind.endswith(" of 1") and wanted.shape == (1, *ours.shape):
+            ours = ours[None]  # a list of the batch's only item
         cast = _cast(ours, wanted, kind == right)
         if cast is None:
             continue

@@ -175,6 +175,9 @@ def store_gradients(
     except Exception as error:
         seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
         return
+    if isinstance(result, (tuple, list)) and len(case.outputs) == 1:
+        with contextlib.suppress(Exception):  # the items of a batch in place of one tensor
+            result = torch.stack(list(result))
     results = result if isinstance(result, (tuple, list)) else [result]
     outputs = [x for x in results if isinstance(x, torch.Tensor)][: case.through]
     attached = [x for x in outputs if x.requires_grad]

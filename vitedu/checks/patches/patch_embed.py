@@ -1,5 +1,6 @@
 """1.2 PatchEmbed: the step from patches to tokens, as a layer."""
 
+from vitedu.checks.patches.patchify import NO_SIDE, NO_WIDTH
 from vitedu.checks.writing.kit import USUAL, also, refused, shaped
 from vitedu.patches import PatchEmbed
 
@@ -11,8 +12,9 @@ cases = shaped(
     also("patches of one pixel", "patches of one pixel", P=1),
     also("other sizes", "as many columns as patches", D="gh*gw"),
     refused("H={H} is not divisible by patch_size {P}", "H P", H="gh*P + 1"),
-    refused("W={W} is not divisible by patch_size {P}", "W P", W="gw*P + 1"),
+    refused(NO_WIDTH, "W P", H="P*P", W="gw*P + 1"),
     *USUAL,
+    refused(NO_SIDE, "P", H="gh*P + 1", W="gw*P + P - 1"),
     layer=PatchEmbed,
     init="patch_size = P; in_channels = C; embed_dim = D",
     letters={"H": "gh*P", "W": "gw*P"},

@@ -4,6 +4,7 @@ from vitedu.checks.patches import drawing
 from vitedu.checks.writing.kit import EXACT, USUAL, also, refused, shaped
 
 NO_WIDTH = "W={W} is not divisible by patch_size {P}, but H * W is by its square"
+NO_SIDE = "neither H={H} nor W={W} is divisible by patch_size {P}, but H + W is"
 
 cases = shaped(
     "images: B C H W; patch_size = P",
@@ -14,6 +15,7 @@ cases = shaped(
     refused("H={H} is not divisible by patch_size {P}", "H P", H="gh*P + 1"),
     refused(NO_WIDTH, "W P", H="P*P", W="gw*P + 1"),
     *USUAL,
+    refused(NO_SIDE, "P", H="gh*P + 1", W="gw*P + P - 1"),
     also("other sizes", "one row of patches", gh=1),
     also("other sizes", "one column of patches", gw=1),
     also("other sizes", "as many patches as images, more than 64", gh=9, gw=9, B=81, C=1, P=2),

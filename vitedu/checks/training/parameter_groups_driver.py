@@ -32,6 +32,7 @@ def groups(answer: Any, case: Case, seen: Observation) -> None:
         if "order" in case.options:
             is_first = rows and rows[0][0] == f"{args['weight_decay']:.6g}"
             seen.facts["the group that decays first"] = "first" if is_first else "second"
+            return
     seen.facts[f"every parameter once, each with its {option}"] = describe_groups(names, rows)
 
 

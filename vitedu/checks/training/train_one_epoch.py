@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import torch
 from torch import Generator
 
 from vitedu.checks.training import classifier_cases
@@ -11,7 +12,8 @@ from vitedu.checks.writing.kit import Case, draw
 
 def cases(g: Generator) -> list[Case]:
     """Draw classifiers and batches; each part of the contract shows in a case of its own."""
-    make = partial(classifier_cases.draw_case, g, classifier_cases.draw_sizes(g))
+    net = classifier_cases.draw_sizes(g)
+    make = partial(classifier_cases.draw_case, g, net)
 
     def case(words, sizes, part="values", *options, lr=0.0, factor=1.0, **more):
         more = {"training": True, "args": {"optimizer": lr, "scheduler": factor}} | more
@@ -25,10 +27,15 @@ def cases(g: Generator) -> list[Case]:
     # that answers change
     before = {"part": "before the update", "lr": 100.0, "scales": (0.02,)}
     large = [5 * four, 5 * three, 5 * five]
+    # a head in doubt and each label once: even the gradient of the sum is shorter than 1
+    short = case("learning rate 0.5, small gradients", net[1][:1], learning, learning, lr=0.5)
+    short.args["batches"] = [(0.01 * short.args["batches"][0][0], torch.arange(net[1][0]))]
+    short.state.update({name: 0.01 * short.state[name] for name in ("head.weight", "head.bias")})
     return [
         case("learning rate 0", [five, four, three]),
         case("read once", [four, many, 1], "any iterable", "once"),
         case("learning rate 0.5", [four, three, five, three], learning, learning, **steps),
+        short,
         case("learning rate 0.5, gradients left", [four, three], *left, left[0], **steps),
         case("results while it learns", large, **before),
         case("results while it learns, other weights", large, **before),

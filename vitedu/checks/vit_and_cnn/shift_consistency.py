@@ -38,6 +38,7 @@ def cases(g: Generator) -> list[Case]:
         case("to the right alone", many, other, shift=(0, 3)),
         case("as far down as to the right", few, other, shift=(dx, dx)),
         case("no class changes", few, other, is_stable=True),
+        case("no class changes, up and to the left", many, shift=(-dx, -dy), is_stable=True),
         case("every class changes", few, other, is_stable=False),
         case("two images", 2, other),
         case("one image", 1, other, is_stable=True),
