@@ -17,7 +17,7 @@ def merging(answer: Any, case: Case, seen: Observation) -> None:
 
     Then its thin matrices change, and it is merged once more.
     """
-    layer = construct(answer, case, seen)
+    layer: Any = construct(answer, case, seen)
     if layer is None:
         return
     frozen = [n for n, value in nn.Module.named_parameters(layer) if not value.requires_grad]
