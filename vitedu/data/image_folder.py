@@ -7,6 +7,7 @@ Decoding is Pillow's, in threads.
 """
 
 import sys
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -141,8 +142,14 @@ def read_photo(path: str | Path, prepare: Callable):
     if not Path(path).is_file():
         raise ValueError(f"there is no image at {path}.")
     try:
-        with Image.open(path) as image:
-            return prepare(image)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                return prepare(image)
+    except Image.DecompressionBombError:
+        raise ValueError(
+            f"{path} has more pixels than Pillow opens; make it smaller, such as 1,000 pixels wide."
+        ) from None
     except Exception as error:  # decoders fail in many ways on a damaged file
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{path} cannot be read as an image: {reason}.") from None
