@@ -57,8 +57,9 @@ def import_all(paths: list[Path]) -> None:
         is_import = isinstance(node, ast.Import | ast.ImportFrom)
         if is_import and getattr(node, "module", "") != "my_vit":
             exec(ast.unparse(node), {})
-    for name in ("ipywidgets", "torch._dynamo"):  # the second for the first step of an optimizer
-        importlib.import_module(name)
+    if "torch" in sys.modules:
+        for name in ("ipywidgets", "torch._dynamo"):  # the second for an optimizer's first step
+            importlib.import_module(name)
 
 
 def run(name: str, cells: list[NotebookNode]) -> int:
