@@ -135,6 +135,15 @@ def test_checkers_and_words_of_the_course_are_sound():
 PLACE = "vitedu/checks/attention/softmax"
 
 
+def test_a_value_of_another_name_is_no_field_of_a_checker(monkeypatch):
+    """A misspelt name says so; it would be left out in silence."""
+    from vitedu.checks.attention import softmax
+
+    monkeypatch.setattr(softmax, "forbiden", frozenset(), raising=False)
+    with pytest.raises(ValueError, match="'forbiden' is not one of .*'forbidden'"):
+        find_checker.__wrapped__("softmax")
+
+
 def test_lint_tells_of_a_checker_that_cannot_be_loaded(monkeypatch):
     """Whatever the reason is, with the file."""
     monkeypatch.setattr(inspection.checkers, "find_checker", lambda name: 1 / 0)

@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -118,7 +119,8 @@ def find_checker(exercise_id: str):
     """Load the checker of an exercise: a ``Checker`` or a ``ValueChecker``.
 
     Raises:
-        ValueError: the exercise is unknown, or the file of its words is missing or wrong.
+        ValueError: the exercise is unknown, the file of its words is missing or wrong, or the file
+            of its cases gives a value a name that no checker knows.
         ImportError: it has no checker file.
     """
     exercise = exercises.find(exercise_id)
@@ -127,7 +129,12 @@ def find_checker(exercise_id: str):
     known = {"exercise": exercise_id, "reference": getattr(chapter, exercise_id)}
     if exercise.kind == "value":
         return ValueChecker(**known, **read_values(module, chapter)[exercise_id])
-    own = {f.name: vars(module)[f.name] for f in fields(Checker) if f.name in vars(module)}
+    names = {field.name for field in fields(Checker)}
+    for name, thing in vars(module).items():  # a function or a module may have any name
+        if name.islower() and name.isidentifier() and name[0] != "_" and name not in names:
+            if not callable(thing) and not isinstance(thing, ModuleType):
+                raise ValueError(f"{module.__file__}: {name!r} is not one of {sorted(names)}.")
+    own = {name: vars(module)[name] for name in names & vars(module).keys()}
     return Checker(**known, **own, **read_words(module))
 
 
