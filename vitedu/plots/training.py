@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitedu.plots import charts, ink
@@ -63,7 +64,7 @@ def show_moment(
     losses: Sequence[float],
     validation: Sequence[tuple[float, float]],
     steps: int,
-    images,
+    images: Any,
     truth: Sequence[str | None],
     answers: Sequence[str],
     what: str = "",
@@ -99,7 +100,9 @@ def show_moment(
 
 
 @styled
-def show_named(own, words: Sequence[str], images, truth, answers) -> CourseFigure:
+def show_named(
+    own: Any, words: Sequence[str], images: Any, truth: Sequence[Any], answers: Sequence[str]
+) -> CourseFigure:
     """Draw a photograph of the reader's own with what a model calls it, and named images beside it.
 
     Args:
@@ -117,7 +120,7 @@ def show_named(own, words: Sequence[str], images, truth, answers) -> CourseFigur
     return fig
 
 
-def draw_wall(ax, images, truth: Sequence[str | None], answers: Sequence[str]) -> None:
+def draw_wall(ax: Axes, images: Any, truth: Sequence[str | None], answers: Sequence[str]) -> None:
     """Draw images in rows and columns, each with what a model calls it; see ``show_moment``."""
     columns = int(np.ceil(len(images) ** 0.5))
     width, height = 1.16, 1.42  # one cell: an image, and room for two lines of words
@@ -126,7 +129,7 @@ def draw_wall(ax, images, truth: Sequence[str | None], answers: Sequence[str]) -
         sign, colour = verdict(label == answer) if label else ("", ink.BLUE)
         edges = x, x + 1, y + 1, y  # left, right, bottom, top
         # photographs of 32 pixels are easier to know without their corners
-        look = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "bicubic"}
+        look: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "bicubic"}
         ax.imshow(to_picture(image), extent=edges, **look)
         frame(ax, x, y, 1, edgecolor=colour, linewidth=2.5, linestyle="-" if label else "--")
         write(ax, x + 0.5, y + 1.12, f"{sign} {answer}".strip(), fontsize=8.5)
@@ -138,7 +141,7 @@ def draw_wall(ax, images, truth: Sequence[str | None], answers: Sequence[str]) -
 
 
 @styled
-def show_confusion(counts, class_names: Sequence[str]) -> Figure:
+def show_confusion(counts: Any, class_names: Sequence[str]) -> Figure:
     """Draw which class is taken for which: rows the truth, columns the answer, shares of a row.
 
     Args:
