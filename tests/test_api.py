@@ -1,11 +1,15 @@
 """What a notebook calls: check, hint, solution, progress, reset. None of them ever raises."""
 
+import ast
 import functools
 import json
+import re
+from pathlib import Path
 
 import pytest
 import torch
 
+import vitedu
 from vitedu import Report, check, encoder, exercises, hint, patches, progress, reset, solution
 from vitedu.checks import api
 from vitedu.course import results
@@ -146,3 +150,24 @@ def test_progress_prints_every_exercise(capsys):
     progress("03_encoder")
     text = capsys.readouterr().out
     assert all(e.id in text for e in exercises.in_notebook("03_encoder"))
+
+
+def public_parameters(body):
+    """Give the parameters of public functions and methods, those of ``__init__`` among them."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from public_parameters(node.body)
+        elif isinstance(node, ast.FunctionDef) and re.match("(?!_)|__init__$", node.name):
+            a = node.args
+            yield from filter(None, [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg])
+
+
+def test_every_parameter_of_a_public_function_has_a_type():
+    """In every room of the package; ``self`` and ``cls`` need none."""
+    bare = [
+        f"{path}, line {parameter.lineno}: {parameter.arg}"
+        for path in sorted(Path(vitedu.__file__).parent.rglob("*.py"))
+        for parameter in public_parameters(ast.parse(path.read_text("utf-8")).body)
+        if parameter.annotation is None and parameter.arg not in ("self", "cls")
+    ]
+    assert bare == []
