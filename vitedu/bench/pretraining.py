@@ -65,7 +65,7 @@ def pretrain(name: str, out: Path, *, epochs: int | None = None, data: Data | No
     torch.manual_seed(config.seed)
     if name == CNN:
         model: nn.Module = ResNet(**shape)
-        history = fit(model, data, config, resume=out / "state.safetensors")
+        history = fit(model, data, config, resume=out / "state.pt")
         if history.interrupted:
             return
     else:

@@ -60,7 +60,7 @@ class TrainingPanel:
     latest: ClassVar["TrainingPanel | None"] = None
 
     def __init__(
-        self, model: nn.Module, data, config: TrainConfig, *, count: int = 16, own: Any = None
+        self, model: nn.Module, data: Any, config: TrainConfig, *, count: int = 16, own: Any = None
     ):
         images, labels = data.validation.images[:count], data.validation.labels[:count]
         self.images = images
@@ -151,7 +151,7 @@ class TrainingPanel:
                 self.data,
                 self.config,
                 show_progress=False,
-                on_epoch=self._after_epoch,
+                on_epoch=lambda history: self.epochs.append(history.rows[-1]),
                 on_step=self._after_step,
             )
         except Exception as error:  # a thread has nobody else to tell
@@ -164,9 +164,6 @@ class TrainingPanel:
             self._record_and_show()
         if self.stop_event.is_set():
             raise KeyboardInterrupt
-
-    def _after_epoch(self, history: History) -> None:
-        self.epochs = list(history.rows)
 
     def _record_and_show(self) -> None:
         """Keep where the training stands, and show it."""
@@ -184,9 +181,11 @@ class TrainingPanel:
 
     # -- what is shown ----------------------------------------------------------------------------
 
+    def _count(self, moment: Moment) -> int:
+        return sum(a == b for a, b in zip(moment.answers, self.truth, strict=True))
+
     def describe(self, moment: Moment) -> str:
         """Say in words where a training stands."""
-        right = sum(a == b for a, b in zip(moment.answers, self.truth, strict=True))
         place = f"tep {len(moment.losses)} of {self.steps}"
         words = [f"Stopped at s{place}" if self.state == "stopped" else f"S{place}"]
         if moment.losses:
@@ -195,7 +194,7 @@ class TrainingPanel:
             if left and self.state == "running":
                 seconds = (time.monotonic() - self.began) / len(self.losses)
                 words.append(f"about {duration(left * seconds)} left")
-        words.append(f"{right} of these {sum(map(bool, self.truth))} images right")
+        words.append(f"{self._count(moment)} of these {sum(map(bool, self.truth))} images right")
         if self.truth[-1] is None:
             words.append(f"yours: {moment.answers[-1]}")
         if moment.epochs:

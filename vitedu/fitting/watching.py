@@ -18,6 +18,7 @@ from vitedu.fitting.history import broken_loss
 from vitedu.ground.progressbar import notebook_display
 
 SECONDS = 3.0  # between two pictures
+COUNT = 16  # of the images, the first ones for validation
 
 
 class Watch:
@@ -29,17 +30,16 @@ class Watch:
         model: maps images to logits.
         data: has ``validation`` and ``class_names``.
         steps: of the whole run.
-        count: how many images are shown, the first ones for validation.
 
     Example:
         >>> watch = Watch(model, data, steps=704)  # doctest: +SKIP
         >>> train_one_epoch(model, watch(batches), optimizer, scheduler)  # doctest: +SKIP
     """
 
-    def __init__(self, model: nn.Module, data: Any, steps: int, count: int = 16):
+    def __init__(self, model: nn.Module, data: Any, steps: int):
         self.model, self.data, self.steps = model, data, steps
-        self.images = data.validation.images[:count]
-        self.truth = [data.class_names[k] for k in data.validation.labels[:count]]
+        self.images = data.validation.images[:COUNT]
+        self.truth = [data.class_names[k] for k in data.validation.labels[:COUNT]]
         self.losses: list[float] = []
         self.display = notebook_display()
 
