@@ -151,7 +151,7 @@ def test_a_run_killed_before_its_first_epoch_keeps_its_start(place, monkeypatch)
     """Without a state the folder's own weights are where it begins."""
     words = ["train", "--data", "drawings", "--pretrained", NAME, "--epochs", "1", "--out"]
     with monkeypatch.context() as patch:
-        patch.setattr("vitedu.fitting.loop.Run.all_epochs", lambda *_: exit())
+        patch.setattr("vitedu.fitting.loop.Run.all_epochs", lambda *_, **__: exit())
         with pytest.raises(SystemExit):
             main([*words, str(place / "early")])
     assert main(["train", "--out", str(place / "early"), "--resume"]) == 0
