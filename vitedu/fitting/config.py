@@ -30,7 +30,7 @@ class TrainConfig:
     """How to train. The defaults suit a small ViT on 32 px images."""
 
     epochs: int = 15  # passes over the training images
-    batch_size: int = 128  # images a step, on all devices together; an epoch's last may be smaller
+    batch_size: int = 128  # images a step; an epoch's last may be smaller
     lr: float = 1e-3  # the peak learning rate
     final_lr: float = 0.0  # the learning rate of the last step
     warmup_share: float = 0.1  # of all steps: the linear climb to the peak
