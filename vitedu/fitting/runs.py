@@ -89,8 +89,8 @@ def main_train(
     model_file = ModelFile(model_path) if model_path else None
     check_device(changes.get("device", "auto"))
     if model_file and (others := [name for name in changes if name not in SETTINGS]):
-        known = ", ".join(SETTINGS)
-        raise ValueError(f"the loop of a file takes {known} (got {', '.join(others)}).")
+        choices = ", ".join(SETTINGS)
+        raise ValueError(f"the loop of a file takes {choices} (got {', '.join(others)}).")
     description = open_folder(out, resume)
     if not description:
         description, start = begin(words, changes, model_options, model_file)
@@ -248,7 +248,7 @@ def train(
     if history.rows:
         from vitedu.plots.training import show_curves  # matplotlib: only where it is shown
 
-        levels = {"chance": 1 / data.num_classes, "horizons": horizons(data.name)}
+        levels: Any = {"chance": 1 / data.num_classes, "horizons": horizons(data.name)}
         show_curves(history.column, **levels).savefig(out / CURVES, dpi=120)
     if not history.interrupted:
         state.unlink()  # from here on the run is finished
