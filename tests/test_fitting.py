@@ -8,7 +8,6 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitedu.fitting import augmentation
 from vitedu.fitting import loop as fitting
 from vitedu.fitting.history import DivergedError, closing_line
 from vitedu.fitting.loop import TrainConfig, fit, predict
@@ -188,7 +187,7 @@ def test_fit_keeps_what_was_learned_when_interrupted(data):
     ids=["no-warm-up", "no-clipping", "float16"],
 )
 def test_fit_explains_a_loss_that_is_no_number(data, fields, remedy):
-    """The error says epoch, step, lr and what to try, and carries the epochs before."""
+    """The error says epoch, step, lr and what to try."""
 
     class Breaks(Interrupting):
         def forward(self, images):
@@ -198,7 +197,6 @@ def test_fit_explains_a_loss_that_is_no_number(data, fields, remedy):
     with pytest.raises(DivergedError, match=r"epoch 2, step 2, lr .*lower lr") as caught:
         fit(Breaks(at=0), data, cpu(epochs=3, **fields), **QUIET)
     assert remedy in str(caught.value)
-    assert len(caught.value.history.rows) == 1
 
 
 WRONG = (
@@ -230,7 +228,7 @@ def test_unmixed_soft_labels_cost_what_hard_ones_do(data):
     runs = []
     for labels in ("hard", "soft"):
         config = cpu(epochs=1, label_smoothing=0.2, crop_padding=None)
-        run = fitting.Run(make_model(), data, config, torch.device("cpu"))
+        run = fitting.Run(make_model(), data, config)
         if labels == "soft":
             plain = run.augment
 
@@ -253,7 +251,7 @@ def test_soft_labels_have_a_place_for_every_class(data, names):
     data.train = SimpleNamespace(images=data.train.images[keep], labels=data.train.labels[keep])
     if names:
         data.class_names = names
-    run = fitting.Run(make_model(), data, cpu(mixup_share=1.0), torch.device("cpu"))
+    run = fitting.Run(make_model(), data, cpu(mixup_share=1.0))
     _, _, targets = run.augment(torch.arange(8), is_clean=False)
     assert targets.shape == (8, len(names) if names else NUM_CLASSES - 1)
     if targets.shape[1] <= NUM_CLASSES:
@@ -265,13 +263,13 @@ def test_clean_epochs_are_clean_and_the_last_ones(data, clean_epochs, monkeypatc
     """Neither policy nor mixing nor erasing runs in them; crops do. More than all means all."""
     names, seen, grown = ("policy", "mix", "erasing", "crop_flip"), [], []
     for name in names:
-        original = getattr(augmentation, f"random_{name}")
+        original = getattr(fitting, f"random_{name}")
 
         def spy(*args, name=name, original=original, **options):
             seen.append((name, len(grown)))
             return original(*args, **options)
 
-        monkeypatch.setattr(augmentation, f"random_{name}", spy)
+        monkeypatch.setattr(fitting, f"random_{name}", spy)
     config = cpu(epochs=3, clean_epochs=clean_epochs, **ALL_OPTIONS)
     fit(make_model(), data, config, on_epoch=lambda h: grown.append(len(h.rows)), **QUIET)
     assert grown == [1, 2, 3]
@@ -296,7 +294,7 @@ def test_step_reads_no_number(data, optimizer, monkeypatch):
     # torch's own reads the largest label to check it, on a CPU alone
     monkeypatch.setattr(nn.functional, "one_hot", lambda labels, K: torch.eye(K)[labels].long())
     config = cpu(optimizer=optimizer, **ALL_OPTIONS)
-    run = fitting.Run(model, data, config, torch.device("cpu"))
+    run = fitting.Run(model, data, config)
     with NeverRead():
         loss, _ = run.step(torch.arange(32), 1e-3, 0)
         with pytest.raises(AssertionError):
@@ -309,7 +307,7 @@ def test_fit_refuses_images_that_are_no_bytes(data):
     with pytest.raises(ValueError, match=r"train images must be uint8 .*float32.*\(90, 3, 8, 8\)"):
         fit(make_model(), data, cpu(), **QUIET)
     data.train.images = data.train.images.byte()[:50]
-    with pytest.raises(ValueError, match="50 images, 90 labels"):
+    with pytest.raises(ValueError, match=r"\(50, 3, 8, 8\), 90 labels"):
         fit(make_model(), data, cpu(), **QUIET)
 
 
@@ -370,7 +368,7 @@ def test_fit_never_waits_for_the_device_within_an_epoch(data):
     config = TrainConfig(
         device="cuda", batch_size=32, epochs=1, precision="bfloat16", **ALL_OPTIONS
     )
-    run = fitting.Run(make_model(), data, config, torch.device("cuda"))
+    run = fitting.Run(make_model(), data, config)
     batch = torch.arange(32, device="cuda")
     run.step(batch, 1e-3, 0)  # the first step may initialise libraries
     torch.cuda.set_sync_debug_mode("error")

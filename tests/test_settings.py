@@ -1,10 +1,10 @@
-"""vitedu.fitting.settings: name=value words become typed fields, or are refused by name."""
+"""vitedu.fitting.config: name=value words become typed fields, or are refused by name."""
 
 from dataclasses import dataclass
 
 import pytest
 
-from vitedu.fitting.settings import read_settings
+from vitedu.fitting.config import TrainConfig, read_settings
 
 
 @dataclass
@@ -71,7 +71,6 @@ def test_what_can_not_be_read_is_named(words, message):
 def test_every_field_of_the_configs_can_be_set():
     """No two configs share a name, and each default, written out, is read back as itself."""
     from vitedu.extras.options import ViTConfigWithOptions
-    from vitedu.fitting.config import TrainConfig
 
     for kind in (TrainConfig, ViTConfigWithOptions):
         defaults = vars(kind())

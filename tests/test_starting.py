@@ -1,4 +1,4 @@
-"""vitedu.fitting.starting: ``vitedu train --pretrained``, from weights to own kinds."""
+"""vitedu.fitting.saved_run: ``vitedu train --pretrained``, from weights to own kinds."""
 
 import json
 import os
@@ -111,9 +111,10 @@ def test_steps_follow_the_rates_of_the_groups():
     """A first step of AdamW moves a weight by its rate, and frozen ones not at all."""
     data = load_data("shapes", limit=8, held_out=1)
     model = build_model(preset("vit_pico_patch4_32"))
-    config = TrainConfig(layer_decay=0.1, freeze=1, lr=1e-3, warmup_share=0, epochs=9, batch_size=8)
+    sizes = {"epochs": 9, "batch_size": 8, "warmup_share": 0, "device": "cpu"}
+    config = TrainConfig(layer_decay=0.1, freeze=1, **sizes)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    run = Run(model, data, config, torch.device("cpu"))
+    run = Run(model, data, config)
     run.step(torch.arange(8), 1e-3, 0)
     moved = {n: (t - before[n]).abs().max().item() for n, t in model.state_dict().items()}
     assert moved["patch_embed.proj.weight"] == moved["blocks.0.attn.qkv.weight"] == 0
@@ -137,7 +138,7 @@ def test_a_run_killed_in_the_middle_ends_in_the_same_bytes(place):
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert (place / "killed" / "state.safetensors").exists()
+    assert (place / "killed" / "state.pt").exists()
     done = rows.read_text().count("\n")
     subprocess.run([*words, "killed", "--resume"], check=True, **alone)
     found = [(place / run / "model.safetensors").read_bytes() for run in ("whole", "killed")]
@@ -149,7 +150,7 @@ def test_a_run_killed_before_its_first_epoch_keeps_its_start(place, monkeypatch)
     """Without a state the folder's own weights are where it begins."""
     words = ["train", "--data", "drawings", "--pretrained", NAME, "--epochs", "1", "--out"]
     with monkeypatch.context() as patch:
-        patch.setattr("vitedu.fitting.loop.Run.all_epochs", lambda *_: exit())
+        patch.setattr("vitedu.fitting.loop.Run.all_epochs", lambda *_, **__: exit())
         with pytest.raises(SystemExit):
             main([*words, str(place / "early")])
     assert main(["train", "--out", str(place / "early"), "--resume"]) == 0

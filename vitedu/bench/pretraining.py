@@ -24,7 +24,7 @@ from vitedu.fitting.augmentation import brightness, contrast, saturation
 from vitedu.fitting.checkpoints import save_checkpoint
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import autocast
-from vitedu.fitting.loop import Run, fit
+from vitedu.fitting.loop import Run
 from vitedu.less_data import (
     MaskedAutoencoder,
     PrototypeHead,
@@ -62,7 +62,7 @@ def pretrain(name: str, out: Path, *, epochs: int | None = None, data: Data | No
     torch.manual_seed(config.seed)
     learner: Any = ResNet(**shape) if name == CNN else Masked() if name == MASKED else Distilled()
     kind = Run if name == CNN else WithoutLabels
-    if fit(learner, data, config, resume=out / "state.safetensors", start_run=kind).interrupted:
+    if kind(learner, data, config).all_epochs(resume=out / "state.pt").interrupted:
         return
     model = learner
     if name != CNN:

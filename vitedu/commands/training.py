@@ -4,10 +4,10 @@ Role: their options. Not here: the runs (``vitedu.fitting.runs``), models read a
 (``vitedu.fitting.saved_run``).
 """
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 
-from vitedu.commands import Commands, add_device, add_flag, add_model, add_precision
+from vitedu.commands import Commands, add_device, add_flag, add_model
 
 
 def add_commands(commands: Commands) -> None:
@@ -20,7 +20,7 @@ def add_commands(commands: Commands) -> None:
     add_model(new, "a my_vit.py in place of a preset: its model, trained by its own loop")
     text = "in place of a preset: weights to start from; of list --models, vit_b_16, ..., or a run"
     new.add_argument("--pretrained", metavar="NAME", help=text)
-    new.add_argument("--weights", type=Path, help="with --pretrained: a file, no download")
+    new.add_argument("--weights", metavar="FILE", help="with --pretrained: a file, no download")
     add_flag(new, "--example", "draw a folder of three kinds, drawings/, and learn it from weights")
     text = "pixels of a side (default: the preset's or the weights')"
     new.add_argument("--image-size", type=square, metavar="S", help=text)
@@ -29,7 +29,6 @@ def add_commands(commands: Commands) -> None:
     text = "each block learns at D times the rate of the one above it, such as 0.75"
     new.add_argument("--layer-decay", type=float, metavar="D", help=text)
     new.add_argument("--epochs", type=int, help="default: as the preset's recipe says")
-    new.add_argument("--batch-size", type=int, help="default: as the preset's recipe says")
     new.add_argument("--lr", type=float, help="peak learning rate (default: the recipe's)")
     new.add_argument("--seed", type=int, help="default: 0")
     new.add_argument("--limit", type=int, help="train on so many images only")
@@ -39,13 +38,12 @@ def add_commands(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="NAME=VALUE",
-        help="any field of TrainConfig or ViTConfigWithOptions, such as cutmix_share=0.5 or "
+        help="any field of TrainConfig or ViTConfigWithOptions, such as batch_size=64 or "
         "rope=true; one or several; a name that does not exist lists all",
     )
     new.add_argument("--out", type=Path, help="folder of the run (default: runs/PRESET-DATA-seedN)")
     add_flag(new, "--resume", "go on with the unfinished run in that folder")
     add_device(new)
-    add_precision(new)
     new = commands.add("eval", eval_model, "measure a trained model on validation and test images")
     new.add_argument("--checkpoint", type=Path, required=True, help="the folder of a run")
     new.add_argument("--data", help="default: what the model was trained on")
@@ -77,9 +75,9 @@ def square(text: str) -> int:
     return int(text)
 
 
-def train_model(args) -> int:
+def train_model(args: Namespace) -> int:
     """Train; status 1 if the loss broke, 130 if interrupted."""
-    from vitedu.fitting.runs import DEFAULT_DATA, DEFAULT_PRESET, main_train
+    from vitedu.fitting.runs import DEFAULT_DATA, DEFAULT_PRESET, WORDS, main_train
 
     if args.example:
         from vitedu.data.drawings import draw_folder
@@ -89,23 +87,18 @@ def train_model(args) -> int:
         args.data = str(draw_folder(Path("drawings")))
         if not (args.preset or args.model):
             args.pretrained = args.pretrained or "vit_tiny_patch4_32.cifar10"
-    names = "epochs batch_size lr freeze layer_decay seed device precision".split()
+    names = "epochs lr freeze layer_decay seed device".split()
     values = {name: str(getattr(args, name)) for name in names}
     settings = [f"{name}={text}" for name, text in values.items() if text not in ("None", "auto")]
-    settings += args.set
-    start = args.preset or args.pretrained or DEFAULT_PRESET
-    parts = (
-        args.model.stem if args.model else Path(start).name,
-        Path(args.data or DEFAULT_DATA).name,
-        args.seed or 0,
-    )
-    args.out = args.out or Path("runs") / "{}-{}-seed{}".format(*parts)
-    names = "data limit out resume pretrained weights image_size".split()
-    options = {name: getattr(args, name) for name in names}
-    return main_train(preset_name=args.preset, settings=settings, model_path=args.model, **options)
+    start = args.model or args.preset or args.pretrained or DEFAULT_PRESET
+    what = f"{Path(start).name.removesuffix('.py')}-{Path(args.data or DEFAULT_DATA).name}"
+    args.out = args.out or Path("runs", f"{what}-seed{args.seed or 0}")
+    words = {name: getattr(args, name) for name in WORDS}
+    options = {"resume": args.resume, "model_path": args.model}
+    return main_train(args.out, words, settings + args.set, **options)
 
 
-def eval_model(args) -> int:
+def eval_model(args: Namespace) -> int:
     """Print validation and test accuracy."""
     from vitedu.fitting.saved_run import main_eval
 
@@ -113,7 +106,7 @@ def eval_model(args) -> int:
     return main_eval(checkpoint=args.checkpoint, **options)
 
 
-def race_file(args) -> None:
+def race_file(args: Namespace) -> None:
     """Run the race, or show its table."""
     from vitedu.exporting.race import race, race_table
 
@@ -124,7 +117,7 @@ def race_file(args) -> None:
     print(f"{line['accuracy']:.1%} of 10,000 test photographs, {line['macs'] / 1e12:.2f}e12 MACs")
 
 
-def predict_images(args) -> int:
+def predict_images(args: Namespace) -> int:
     """Print the most probable classes of each image."""
     from vitedu.fitting.saved_run import main_predict
 

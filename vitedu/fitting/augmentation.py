@@ -1,8 +1,8 @@
 """Augmentation of whole batches on the device, every image by its own draw.
 
-Role: ``augment``, for ``fit``; random operations on float images, mixing of images and labels,
-erasing. Crops and mirroring are ``vitedu.training.random_crop_flip``. Nothing here waits for the
-device: shapes never depend on a draw.
+Role: random operations on float images, mixing of images and labels, erasing. Not here: which of
+them a run takes (``loop``); crops and mirroring (``vitedu.training.random_crop_flip``). Nothing
+here waits for the device: shapes never depend on a draw.
 
 A policy gives each image one operation: the batch is shuffled and dealt out in equal parts, one an
 operation (the first ones get the odd images), so that every operation runs once a batch on its
@@ -19,55 +19,6 @@ import math
 
 import torch
 import torch.nn.functional as F
-
-from vitedu.fitting.config import TrainConfig
-from vitedu.training import random_crop_flip
-
-
-def augment(
-    images: torch.Tensor,
-    labels: torch.Tensor,
-    config: TrainConfig,
-    num_classes: int,
-    scaling: tuple[torch.Tensor, torch.Tensor],
-    generator: torch.Generator,
-    *,
-    is_clean: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Crop and mirror, one random operation, normalise, mix, erase: each as far as it is asked for.
-
-    Args:
-        images: (B, C, H, W) uint8.
-        labels: (B,) int64, of the images.
-        config: which of the steps, and how often.
-        num_classes: K, of the soft labels.
-        scaling: shift and scale (C, 1, 1), as ``evaluating.scaling`` gives them.
-        generator: the source of all draws.
-        is_clean: leave out operation, mixing and erasing, as in the last epochs of a run.
-
-    Returns:
-        Images (B, C, H, W) float32, normalised; soft labels (B, K), or None if none are mixed.
-    """
-    shift, scale = scaling
-    targets = None
-    if config.crop_padding is not None:
-        images = random_crop_flip(images, config.crop_padding, generator)
-    images = images.float()
-    if config.policy_share and not is_clean:
-        images = random_policy(images, config.policy_share, config.policy_strength, generator)
-    images = images * scale + shift
-    if (config.mixup_share or config.cutmix_share) and not is_clean:
-        images, targets = random_mix(
-            images,
-            labels,
-            num_classes,
-            mixup=config.mixup_share,
-            cutmix=config.cutmix_share,
-            generator=generator,
-        )
-    if config.erasing_share and not is_clean:
-        images = random_erasing(images, config.erasing_share, generator)
-    return images, targets
 
 
 def uniform(
@@ -111,85 +62,83 @@ def random_policy(
     return result
 
 
-def warp(images: torch.Tensor, a, b, c, d, dx, dy) -> torch.Tensor:
-    """Sample images at ``(a x + b y + dx, c x + d y + dy)`` in half sides; edges repeat."""
-    rows = [[a, b, dx], [c, d, dy]]
+def warp(images: torch.Tensor, rows: list[list[torch.Tensor | float]]) -> torch.Tensor:
+    """Sample images at ``rows @ (x, y, 1)``, a matrix (2, 3), in half sides; edges repeat."""
     zero = images.new_zeros(len(images))
-    matrix = torch.stack(
-        [torch.stack([zero + value for value in row], dim=-1) for row in rows], dim=1
-    )
+    values = [zero + value for row in rows for value in row]
+    matrix = torch.stack(values, dim=-1).view(-1, 2, 3)
     grid = F.affine_grid(matrix, list(images.shape), align_corners=False)  # (B, H, W, 2)
     return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
 
 
-def turn(images, amount):
+def turn(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Turn by up to 30 degrees."""
     angle = amount.flatten() * math.pi / 6
     cos, sin = angle.cos(), angle.sin()
-    return warp(images, cos, -sin, sin, cos, 0, 0)
+    return warp(images, [[cos, -sin, 0], [sin, cos, 0]])
 
 
-def shear_x(images, amount):
+def shear_x(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Slide rows against each other, by up to 0.3 of the height."""
-    return warp(images, 1, amount.flatten() * 0.3, 0, 1, 0, 0)
+    return warp(images, [[1, amount.flatten() * 0.3, 0], [0, 1, 0]])
 
 
-def shear_y(images, amount):
+def shear_y(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Slide columns against each other, by up to 0.3 of the width."""
-    return warp(images, 1, 0, amount.flatten() * 0.3, 1, 0, 0)
+    return warp(images, [[1, 0, 0], [amount.flatten() * 0.3, 1, 0]])
 
 
-def shift_x(images, amount):
+def shift_x(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Move sideways by up to a third of the width."""
-    return warp(images, 1, 0, 0, 1, amount.flatten() * 2 / 3, 0)
+    return warp(images, [[1, 0, amount.flatten() * 2 / 3], [0, 1, 0]])
 
 
-def shift_y(images, amount):
+def shift_y(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Move up or down by up to a third of the height."""
-    return warp(images, 1, 0, 0, 1, 0, amount.flatten() * 2 / 3)
+    return warp(images, [[1, 0, 0], [0, 1, amount.flatten() * 2 / 3]])
 
 
-def zoom(images, amount):
+def zoom(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Enlarge or shrink by up to a quarter."""
     factor = 1 + amount.flatten() * 0.25
-    return warp(images, factor, 0, 0, factor, 0, 0)
+    return warp(images, [[factor, 0, 0], [0, factor, 0]])
 
 
-def brightness(images, amount):
+def brightness(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Multiply by 0.1 to 1.9."""
     return images * (1 + 0.9 * amount)
 
 
-def contrast(images, amount):
+def contrast(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Spread values about the image's mean by 0.1 to 1.9."""
     mean = images.mean(dim=(1, 2, 3), keepdim=True)
     return mean + (images - mean) * (1 + 0.9 * amount)
 
 
-def saturation(images, amount):
+def saturation(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Spread channels about their mean, the grey image, by 0.1 to 1.9."""
     grey = images.mean(dim=1, keepdim=True)
     return grey + (images - grey) * (1 + 0.9 * amount)
 
 
-def sharpness(images, amount):
+def sharpness(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Sharpen, or blur, against the mean of the 3 x 3 neighbours."""
     blurred = F.avg_pool2d(F.pad(images, (1, 1, 1, 1), mode="replicate"), 3, stride=1)
     return blurred + (images - blurred) * (1 + 0.9 * amount)
 
 
-def posterise(images, amount):
+def posterise(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Keep fewer levels of each channel: 256 down to 4."""
     step = 2.0 ** (6 * amount.abs()).round()
     return (images / step).floor() * step
 
 
-def solarise(images, amount):
+def solarise(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Invert the values above a threshold, which falls from 255 to 0."""
     return torch.where(images > 255 * (1 - amount.abs()), 255 - images, images)
 
 
-def autocontrast(images, amount):
+def autocontrast(images: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Stretch each channel to the whole range, as far as the amount says."""
     low, high = images.amin(dim=(2, 3), keepdim=True), images.amax(dim=(2, 3), keepdim=True)
     stretched = (images - low) * (255 / (high - low).clamp_min(1))

@@ -1,24 +1,35 @@
-"""Keep a trained model on disk: weights as safetensors, all else as JSON. Loading executes nothing.
+"""Keep a model on disk, trained or half trained. Loading executes nothing.
 
-Role: write and read one folder, and files of tensors; a file that is written appears whole or not
-at all. Not here: building the model (``runs``), half a run (``resuming``).
+Role: write and read the folder of a model, files of tensors, and the state with which a run that
+was stopped goes on as if it had not been. A file that is written appears whole or not at all. Not
+here: what belongs to a run besides (``runs``), when its state is written (``loop``).
+
+A model is weights as safetensors and all else as JSON. A state is torch's own file, of tensors,
+numbers and words alone: the weights, their running average, what the optimizers remember, the state
+of the generator, the history and the settings. It needs no state of torch's own generator, which
+dropout draws from: ``fit`` seeds it at the start of each epoch.
 
 Reference: https://github.com/huggingface/safetensors, the format; a pickle, torch's default, runs
 code of its author's choice when it is opened.
 """
 
+import io
 import json
+import zlib
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import nn
 
+from vitedu.fitting.history import EpochResult
 from vitedu.ground.files import write_whole
-from vitedu.pretrained.reading import refuse_nan
+from vitedu.pretrained.reading import read_weights, refuse_nan
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "config.json"
+FORMAT = "vitedu training state, 2"
 
 
 def save_checkpoint(folder: Path, model: nn.Module, description: dict) -> None:
@@ -48,7 +59,9 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, torch.Tensor], dict]:
     for name in (WEIGHTS, DESCRIPTION):
         if not (folder / name).is_file():
             raise ValueError(f"{folder} is no checkpoint: it holds no {name}.")
-    return load_tensors(folder / WEIGHTS)[0], load_description(folder)
+    tensors = read_weights(folder / WEIGHTS)
+    # a copy, so that nothing hangs on a file that will be replaced
+    return {name: tensor.clone() for name, tensor in tensors.items()}, load_description(folder)
 
 
 def load_description(folder: Path) -> dict:
@@ -66,8 +79,8 @@ def load_description(folder: Path) -> dict:
     return description
 
 
-def save_tensors(path: Path, tensors: dict[str, torch.Tensor], note: str = "") -> None:
-    """Write tensors of any device and stride, and a text beside them, as one safetensors file.
+def save_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Write tensors of any device and stride as one safetensors file.
 
     Raises:
         ValueError: there is NaN among them; a file that is there stays as it was.
@@ -75,21 +88,93 @@ def save_tensors(path: Path, tensors: dict[str, torch.Tensor], note: str = "") -
     refuse_nan(tensors, f"{path} is not written")
     # a copy of each, since the format refuses tensors that share memory
     copies = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
-    write_whole(Path(path), save(copies, metadata={"note": note}))
+    write_whole(Path(path), save(copies))
 
 
-def load_tensors(path: Path) -> tuple[dict[str, torch.Tensor], str]:
-    """Read back (tensors, on the CPU; text).
+def save_state(path: Path, run: Any) -> None:
+    """Write all that a ``fitting.Run`` needs to go on after the epochs that it has finished.
+
+    Args:
+        path: replaced in one step, so that a run killed here leaves the state before or this one.
+        run: between two epochs.
+    """
+    state = {
+        "format": FORMAT,
+        "settings": settings_of(run),
+        "rows": [asdict(row) for row in run.history.rows],
+        "generator": run.generator.get_state(),
+        "parts": {name: part.state_dict() for name, part in parts_of(run).items()},
+    }
+    content = io.BytesIO()
+    torch.save(state, content)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content.getvalue())
+
+
+def load_state(path: Path, run: Any) -> None:
+    """Put a run where the one that wrote the file stood.
+
+    Args:
+        path: written by ``save_state``.
+        run: set up, not yet started.
 
     Raises:
-        ValueError: the file is no whole safetensors file, or holds NaN.
+        ValueError: the file is damaged, or the run was set up differently: the message names each
+            setting that differs, with both values.
     """
     try:
-        with safe_open(path, framework="pt") as file:
-            # a copy, so that nothing hangs on a file that will be replaced
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
-            note = (file.metadata() or {}).get("note", "")
-    except SafetensorError as error:
-        raise ValueError(f"{path} cannot be read: {error}.") from None
-    refuse_nan(tensors, f"{path} is not read")
-    return tensors, note
+        state = torch.load(path, "cpu", weights_only=True)
+        is_known = state["format"] == FORMAT
+    except Exception:  # damaged files and such with code fail in many ways
+        is_known = False
+    if not is_known:
+        raise ValueError(f"{path} holds no state of a training run of this version.")
+    refuse_changes(state["settings"], settings_of(run), path)
+    try:
+        for name, part in parts_of(run).items():
+            part.load_state_dict(state["parts"][name])
+    except (KeyError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} holds the state of another model: {reason}") from None
+    run.generator.set_state(state["generator"])
+    run.history.rows[:] = [EpochResult(**row) for row in state["rows"]]
+
+
+def parts_of(run: Any) -> dict[str, Any]:
+    """Name all that has a ``state_dict``: what learns, its average if one is kept, what steps."""
+    average = {"average": run.model} if run.has_average else {}
+    optimizers = getattr(run.optimizer, "optimizers", (run.optimizer,))
+    numbered = {f"optimizer {i}": optimizer for i, optimizer in enumerate(optimizers)}
+    return {"learner": run.learner, **average, **numbered, "scaler": run.scaler}
+
+
+def settings_of(run: Any) -> dict[str, Any]:
+    """Say on what the rest of a run depends beside its state."""
+    return {
+        **asdict(run.config),
+        "device in use": run.device.type,  # a generator's state fits its own kind of device
+        "precision in use": run.history.precision,
+        "training images": fingerprint(run.data.train),
+        "validation images": fingerprint(run.data.validation),
+    }
+
+
+def fingerprint(split: Any) -> str:
+    """Write number and checksum of a split, such as ``"900 (1c291ca3)"``."""
+    checksum = 0
+    for tensor in (split.images, split.labels):
+        checksum = zlib.crc32(tensor.cpu().contiguous().numpy(), checksum)
+    return f"{len(split.labels)} ({checksum:08x})"
+
+
+def refuse_changes(before: dict, now: dict, where: Path | str) -> None:
+    """Raise a ValueError that names all that differs between two sets of settings."""
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if names:
+        changes = ", ".join(f"{name} was {before.get(name)}, is {now.get(name)}" for name in names)
+        reason = " (the learning rate of each step depends on epochs)" if "epochs" in names else ""
+        raise ValueError(
+            f"{where}: a run goes on with the settings it began with{reason}, and these differ: "
+            f"{changes}."
+        )

@@ -1,12 +1,28 @@
 """What a training run is told: one frozen dataclass, checked when it is made.
 
-Role: ``TrainConfig``. Not here: the loop that follows it (``loop``), presets (``recipes``).
+Role: ``TrainConfig``; ``read_settings`` reads words such as ``cutmix_share=0.5`` as its fields, or
+those of another dataclass, and evaluates nothing. Not here: the loop that follows it (``loop``),
+presets (``recipes``).
 """
 
-from dataclasses import dataclass
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, get_type_hints
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 OPTIMIZERS = ("adamw", "muon")
+# fields, what each must be, and whether a value is that: NaN never is
+RANGES: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    ("epochs batch_size lr", "be positive", lambda x: x > 0),
+    ("final_lr freeze weight_decay clip_norm clean_epochs", "not be negative", lambda x: x >= 0),
+    ("warmup_share label_smoothing ema_decay", "be in [0, 1)", lambda x: 0 <= x < 1),
+    ("layer_decay", "be in (0, 1]", lambda x: 0 < x <= 1),
+    ("policy_share policy_strength mixup_share", "be in [0, 1]", lambda x: 0 <= x <= 1),
+    ("cutmix_share erasing_share", "be in [0, 1]", lambda x: 0 <= x <= 1),
+    ("optimizer", f"be one of {', '.join(OPTIMIZERS)}", lambda x: x in OPTIMIZERS),
+    ("precision", f"be one of {', '.join(PRECISIONS)}", lambda x: x in PRECISIONS),
+)
 
 
 @dataclass(frozen=True)
@@ -14,7 +30,7 @@ class TrainConfig:
     """How to train. The defaults suit a small ViT on 32 px images."""
 
     epochs: int = 15  # passes over the training images
-    batch_size: int = 128  # images a step, on all devices together; an epoch's last may be smaller
+    batch_size: int = 128  # images a step; an epoch's last may be smaller
     lr: float = 1e-3  # the peak learning rate
     final_lr: float = 0.0  # the learning rate of the last step
     warmup_share: float = 0.1  # of all steps: the linear climb to the peak
@@ -40,29 +56,82 @@ class TrainConfig:
     seed: int = 0  # order of images, augmentation and dropout; starting weights are the model's own
 
     def __post_init__(self):
-        positive = {"epochs": self.epochs, "batch_size": self.batch_size, "lr": self.lr}
-        for name, value in positive.items():
-            if not value > 0:  # NaN too
-                raise ValueError(f"{name} must be positive (got {name}={value}).")
-        for name in ("final_lr", "freeze", "weight_decay", "clip_norm", "clean_epochs"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative (got {name}={getattr(self, name)}).")
-        for name in ("warmup_share", "label_smoothing", "ema_decay"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be in [0, 1) (got {name}={getattr(self, name)}).")
-        if not 0 < self.layer_decay <= 1:
-            raise ValueError(f"layer_decay must be in (0, 1] (got layer_decay={self.layer_decay}).")
-        shares = ("policy_share", "mixup_share", "cutmix_share", "erasing_share")
-        for name in (*shares, "policy_strength"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1] (got {name}={getattr(self, name)}).")
+        for names, words, fits in RANGES:
+            for name in names.split():
+                value = getattr(self, name)
+                if not fits(value):
+                    raise ValueError(f"{name} must {words} (got {name}={value!r}).")
         if self.mixup_share + self.cutmix_share > 1:
             raise ValueError(
                 "mixup_share and cutmix_share are shares of the same images and add up to at most "
                 f"1 (got mixup_share={self.mixup_share} and cutmix_share={self.cutmix_share})."
             )
-        for name, choices in (("optimizer", OPTIMIZERS), ("precision", PRECISIONS)):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(choices)} (got {getattr(self, name)!r})."
-                )
+
+
+def read_pair(text: str) -> tuple[float, float]:
+    """Read two numbers with a comma between them."""
+    first, second = text.strip("()").split(",")
+    return float(first), float(second)
+
+
+# the type of a field -> what it is called, how it is read
+TYPES: dict[Any, tuple[str, Callable[[str], Any]]] = {
+    bool: ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+    int: ("a whole number", int),
+    int | None: (
+        "a whole number or none",
+        lambda text: None if text.lower() == "none" else int(text),
+    ),
+    float: ("a number", float),
+    str: ("a word", str),
+    tuple[float, float]: ("2 numbers with a comma between them", read_pair),
+}
+
+
+def read_settings(
+    texts: Sequence[str], *kinds: type, reserved: dict[str, str] | None = None
+) -> list[dict]:
+    """Sort settings by the dataclass that has the field, and read each value as the field's type.
+
+    Args:
+        texts: each ``name=value``; true, false and none as such, a tuple as ``0.9,0.95``.
+        *kinds: dataclasses without a common field name.
+        reserved: fields that cannot be set here, and what sets them.
+
+    Returns:
+        One dict of values for each dataclass, in their order.
+
+    Raises:
+        ValueError: a setting without "=", an unknown name (the message has the nearest and all
+            others), a name given twice, or a value that is not of the field's type.
+
+    Example:
+        >>> read_settings(["betas=0.9,0.99", "crop_padding=none"], TrainConfig)
+        [{'betas': (0.9, 0.99), 'crop_padding': None}]
+    """
+    types: dict[str, tuple[type, Any]] = {}
+    reserved = reserved or {}
+    for kind in kinds:
+        hints = get_type_hints(kind)
+        types |= {f.name: (kind, hints[f.name]) for f in fields(kind) if f.name not in reserved}
+    values: dict[type, dict] = {kind: {} for kind in kinds}
+    for setting in texts:
+        name, equals, text = setting.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise ValueError(f"a setting is written name=value (got {setting!r}).")
+        if name in reserved:
+            raise ValueError(f"--set does not set {name}: {reserved[name]}.")
+        if name not in types:
+            nearest = difflib.get_close_matches(name, types, n=1)
+            guess = f" Did you mean {nearest[0]}?" if nearest else ""
+            raise ValueError(f"no setting is named {name!r}.{guess} There are {', '.join(types)}.")
+        kind, hint = types[name]
+        if name in values[kind]:
+            raise ValueError(f"{name} is set twice.")
+        what, read = TYPES[hint]
+        try:
+            values[kind][name] = read(text.strip())
+        except (KeyError, ValueError):
+            raise ValueError(f"{name} must be {what} (got {text.strip()!r}).") from None
+    return list(values.values())

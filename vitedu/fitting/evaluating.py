@@ -7,6 +7,8 @@ Legend: N images, C H W image, K classes.
 Reference: Micikevicius et al. 2017, mixed precision (arXiv 1710.03740).
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -16,7 +18,7 @@ EVALUATION_BATCH = 500  # images; without gradients a larger batch fits
 
 
 def predict(
-    model: nn.Module, images: torch.Tensor, data, dtype: torch.dtype = torch.float32
+    model: nn.Module, images: torch.Tensor, data: Any, dtype: torch.dtype = torch.float32
 ) -> torch.Tensor:
     """Give the probability of every class for every image.
 
@@ -32,13 +34,15 @@ def predict(
     return logits_of(model, images, data, dtype).softmax(dim=-1).cpu()
 
 
-def measure_test_accuracy(model: nn.Module, data, dtype: torch.dtype = torch.float32) -> float:
+def measure_test_accuracy(model: nn.Module, data: Any, dtype: torch.dtype = torch.float32) -> float:
     """Measure the accuracy on the test split, in [0, 1]; once, when all choices are made."""
     predicted = logits_of(model, data.test.images, data, dtype).argmax(dim=-1).cpu()
     return (predicted == data.test.labels.cpu()).sum().item() / len(predicted)
 
 
-def measure(model, split, data, device, dtype) -> tuple[float, float]:
+def measure(
+    model: nn.Module, split: Any, data: Any, device: torch.device | str, dtype: torch.dtype
+) -> tuple[float, float]:
     """Return (mean loss, accuracy in [0, 1]) of a model on a split, without changing it."""
     logits = logits_of(model, split.images, data, dtype)
     labels = split.labels.to(device)
@@ -47,7 +51,9 @@ def measure(model, split, data, device, dtype) -> tuple[float, float]:
 
 
 @torch.no_grad()
-def logits_of(model: nn.Module, images: torch.Tensor, data, dtype: torch.dtype) -> torch.Tensor:
+def logits_of(
+    model: nn.Module, images: torch.Tensor, data: Any, dtype: torch.dtype
+) -> torch.Tensor:
     """Run uint8 images (N, C, H, W) through a model in eval mode; (N, K) float32 on its device."""
     device = next(model.parameters()).device
     shift, scale = scaling(data, device)
@@ -65,7 +71,7 @@ def logits_of(model: nn.Module, images: torch.Tensor, data, dtype: torch.dtype) 
     return torch.cat(logits)
 
 
-def scaling(data, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+def scaling(data: Any, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """Return (shift, scale), each (C, 1, 1): ``images * scale + shift`` has mean 0 and deviation 1.
 
     Made once a run, since a copy to the device in every step would wait for it.

@@ -103,9 +103,6 @@ class FirstRun(TrainingPanel):
         """Count the names that are right: before the run, and now."""
         return self._count(self.start_moment), self._count(self.moment)
 
-    def _count(self, moment: Moment) -> int:
-        return sum(a == b for a, b in zip(moment.answers, self.truth, strict=True))
-
     def describe(self, moment: Moment) -> str:
         """Say in words where the training stands, without its loss."""
         right, step = self._count(moment), len(moment.losses)

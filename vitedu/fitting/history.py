@@ -1,13 +1,9 @@
 """What a training run did: rows of numbers, a table, a closing line, the error of a broken loss.
 
-Role: plain records. Not here: any measuring (``loop``, ``evaluating``), any figure (``curves``).
+Role: plain records. Not here: any measuring (``loop``, ``evaluating``), any figure (``plots``).
 """
 
 from dataclasses import dataclass, field
-
-import torch
-
-from vitedu.fitting.config import TrainConfig
 
 
 @dataclass(frozen=True)
@@ -28,7 +24,6 @@ class EpochResult:
 class History:
     """What a training run did. ``print(history.table())`` shows it."""
 
-    config: TrainConfig
     device: str  # where it ran
     precision: str  # the type of matrix products
     rows: list[EpochResult] = field(default_factory=list)  # one for each epoch that was finished
@@ -78,24 +73,7 @@ def closing_line(history: History) -> str:
 
 
 class DivergedError(RuntimeError):
-    """The loss stopped being a number. ``history`` holds the epochs before."""
-
-    def __init__(self, message: str, history: History):
-        super().__init__(message)
-        self.history = history
-
-
-def divergence_error(epoch: int, step: int, lr: float, dtype: torch.dtype, history: History):
-    """Make the error that says where the loss broke and what to try."""
-    remedies = [f"a lower lr than {history.config.lr:g} (a third is a good next try)"]
-    if history.config.warmup_share < 0.1:
-        remedies.append("warmup_share=0.1")
-    if not history.config.clip_norm:
-        remedies.append("clip_norm=1.0")
-    if dtype is torch.float16:
-        remedies.append("precision='float32'")
-    where = f"epoch {epoch + 1}, step {step + 1}, lr {lr:.2e}"
-    return DivergedError(broken_loss(where, remedies), history)
+    """The loss stopped being a number."""
 
 
 def broken_loss(where: str, remedies: list[str]) -> str:

@@ -84,7 +84,7 @@ def start(
             export_model(source)
         write_whole(folder / COPY, source.read_bytes())
         epochs = max(1, min(MOST_EPOCHS, int(60 * minutes / epoch_seconds)))
-        wish = {"epochs": epochs, "lr": lr, "data": data, "limit": limit}
+        wish = {"epochs": epochs, "lr": lr, "words": {"data": data, "limit": limit}}
         write_whole(folder / WISH, json.dumps(wish).encode())
     _spawn(folder)
     progress()
@@ -139,10 +139,10 @@ def save_model(model: nn.Module, data: Any, what: str) -> Path | None:
         return None
     path = find_file().with_suffix(".pt")
     config: Any = model.config
-    known = {"mean": data.mean.tolist(), "std": data.std.tolist()}
-    about = {"model": asdict(config), "data": {"class_names": list(data.class_names), **known}}
-    weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    torch.save({"weights": weights, "what": what, **about}, path)
+    known = {"class_names": list(data.class_names)}
+    known |= {"mean": data.mean.tolist(), "std": data.std.tolist()}
+    weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+    torch.save({"weights": weights, "what": what, "model": asdict(config), "data": known}, path)
     return path
 
 
@@ -239,10 +239,7 @@ def main(folder: Path) -> int:
             return 1
         wish = _wish(folder)
         settings = [f"{name}={wish[name]}" for name in ("epochs", "lr") if wish[name]]
-        images = {"data": wish["data"], "limit": wish["limit"]}
-        return main_train(
-            out=folder, settings=settings, resume=True, model_path=folder / COPY, **images
-        )
+        return main_train(folder, wish["words"], settings, resume=True, model_path=folder / COPY)
 
 
 if __name__ == "__main__":

@@ -18,14 +18,15 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.fitting.augmentation import augment
+from vitedu.fitting.augmentation import random_erasing, random_mix, random_policy
+from vitedu.fitting.checkpoints import load_state, save_state
 from vitedu.fitting.config import TrainConfig
-from vitedu.fitting.curves import draw_curves
 from vitedu.fitting.evaluating import (
     autocast,
     logits_of,
@@ -36,31 +37,30 @@ from vitedu.fitting.evaluating import (
 )
 from vitedu.fitting.history import (
     TABLE_HEADER,
+    DivergedError,
     EpochResult,
     History,
+    broken_loss,
     closing_line,
-    divergence_error,
     table_line,
 )
 from vitedu.fitting.optimizers import freeze, make_optimizer, update_average
-from vitedu.fitting.resuming import load_state, save_state
 from vitedu.ground.hardware import keep_freed_memory, pick_device, pick_precision
-from vitedu.ground.progressbar import ProgressBar, notebook_display
-from vitedu.training import cross_entropy, warmup_cosine
+from vitedu.ground.progressbar import ProgressBar
+from vitedu.training import cross_entropy, random_crop_flip, warmup_cosine
 
 __all__ = ["Run", "fit", "logits_of", "measure_test_accuracy", "predict"]
 
 
 def fit(
     model: nn.Module,
-    data,
+    data: Any,
     config: TrainConfig,
     *,
     show_progress: bool = True,
     on_epoch: Callable[[History], None] | None = None,
     on_step: Callable[[float], None] | None = None,
     resume: Path | None = None,
-    start_run: Callable | None = None,
 ) -> History:
     """Train a model in place, and say how it went.
 
@@ -74,15 +74,13 @@ def fit(
             ``labels`` (N,) int64, and ``mean`` and ``std`` of the C channels for pixels in [0, 1].
             Mixing counts classes by ``class_names``, if there are any, else by labels.
         config: what to do.
-        show_progress: whether to show a line with loss, accuracy and time left, and in a notebook
-            the curves below it.
+        show_progress: whether to show a line with loss, accuracy and time left.
         on_epoch: called with the history after each epoch; ``model`` is then what would come out.
         on_step: called with the loss after each step; on an accelerator it waits for the device. A
             ``KeyboardInterrupt`` that it raises ends the run as an interruption.
         resume: a file. If it is there, the run that wrote it goes on after its last finished epoch;
             the model needs the same shape, its weights are replaced. After each epoch the state is
             written to it. It stays when the run is over, and then gives its outcome at once.
-        start_run: makes the ``Run``, with its arguments; default ``Run`` itself.
 
     Returns:
         One row an epoch. An interruption (Ctrl-C, a notebook's stop button) ends the run early,
@@ -91,40 +89,31 @@ def fit(
     Raises:
         DivergedError: the loss became NaN or infinite.
         ValueError: images that are no uint8 tensor (N, C, H, W), or none at all; a file to resume
-            from that another model, other images or other settings wrote;
+            from that another model, other images or other settings wrote.
     """
-    check_split(data.train, "train")
-    check_split(data.validation, "validation")
-    was_training = model.training
-    device = pick_device() if config.device == "auto" else torch.device(config.device)
-    run = (start_run or Run)(model, data, config, device)
+    run = Run(model, data, config)
     run.on_step = on_step
-    try:
-        run.all_epochs(show_progress, on_epoch, resume)
-    except KeyboardInterrupt:
-        run.history.interrupted = True
-    finally:
-        model.train(was_training)
-        if run.bar:
-            run.bar.close(closing_line(run.history))
-    return run.history
+    return run.all_epochs(show_progress, on_epoch, resume)
 
 
 class Run:
-    """The state of one call of ``fit``: images on the device, what learns, optimizer, generator.
+    """The state of one training: images on the device, what learns, optimizer, generator.
 
     ``model`` is what comes out. ``learner`` is what steps: the same module, or a copy of it where
     ``model`` follows as its running average.
     """
 
-    def __init__(self, model, data, config: TrainConfig, device):
+    def __init__(self, model: nn.Module, data: Any, config: TrainConfig):
+        check_split(data.train, "train")
+        check_split(data.validation, "validation")
+        device = pick_device() if config.device == "auto" else torch.device(config.device)
         if device.type == "cpu":
             keep_freed_memory()
         self.data, self.config, self.device = data, config, device
         is_auto = config.precision == "auto"
         self.dtype = pick_precision(device) if is_auto else getattr(torch, config.precision)
         precision = str(self.dtype).removeprefix("torch.")
-        self.history = History(config, str(device), precision)
+        self.history = History(str(device), precision)
         self.bar: ProgressBar | None = None
         self.on_step: Callable[[float], None] | None = None
         freeze(model, config.freeze)
@@ -150,32 +139,39 @@ class Run:
         self.optimizer = make_optimizer(self.learner, config, device)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.dtype is torch.float16)
 
-    def all_epochs(self, show_progress: bool, on_epoch, resume: Path | None) -> None:
+    def all_epochs(
+        self,
+        show_progress: bool = True,
+        on_epoch: Callable[[History], None] | None = None,
+        resume: Path | None = None,
+    ) -> History:
         """Learn until the configured number of epochs stands in the history; see ``fit``."""
-        history, config = self.history, self.config
+        history, config, was_training = self.history, self.config, self.model.training
         if resume is not None and Path(resume).exists():
             load_state(resume, self)
         elif resume is not None:
             save_state(resume, self)  # a place that cannot be written shows now
         done = len(history.rows)
         if show_progress and done < config.epochs:
-            self.bar = ProgressBar(config.epochs * self.steps, start=done * self.steps)
-            if self.bar.display is None:
-                self.bar.note(TABLE_HEADER)
-        name = getattr(self.data, "name", "")
-        curves = notebook_display() if show_progress else None
-        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
-            for epoch in range(done, config.epochs):
-                history.rows.append(self.epoch(epoch))
-                if resume is not None:
-                    save_state(resume, self)
-                if self.bar:
-                    self.bar.note(table_line(history.rows[-1]))
-                if curves:
-                    figure = draw_curves(history, self.num_classes, name)
-                    curves(*figure.outputs(dots=1))  # soon replaced
-                if on_epoch:
-                    on_epoch(history)
+            self.bar = ProgressBar(self.total_steps, start=done * self.steps)
+            self.bar.note(TABLE_HEADER)
+        try:
+            with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+                for epoch in range(done, config.epochs):
+                    history.rows.append(self.epoch(epoch))
+                    if resume is not None:
+                        save_state(resume, self)
+                    if self.bar:
+                        self.bar.note(table_line(history.rows[-1]))
+                    if on_epoch:
+                        on_epoch(history)
+        except KeyboardInterrupt:
+            history.interrupted = True
+        finally:
+            self.model.train(was_training)
+            if self.bar:
+                self.bar.close(closing_line(history))
+        return history
 
     def epoch(self, epoch: int) -> EpochResult:
         """Learn once from every training image, then validate."""
@@ -188,7 +184,7 @@ class Run:
         seconds = time.perf_counter() - started
         validation = self.validate()
         if not math.isfinite(validation[0]):  # the last step broke the weights
-            raise divergence_error(epoch, self.steps - 1, lr, self.dtype, self.history)
+            raise self.divergence(epoch, self.steps - 1, lr)
         return EpochResult(
             epoch=epoch + 1,
             train_loss=loss,
@@ -199,6 +195,19 @@ class Run:
             seconds=seconds,
             images_per_second=num_images / seconds,
         )
+
+    def divergence(self, epoch: int, step: int, lr: float) -> DivergedError:
+        """Make the error that says where the loss broke and what to try."""
+        config = self.config
+        remedies = [f"a lower lr than {config.lr:g} (a third is a good next try)"]
+        if config.warmup_share < 0.1:
+            remedies.append("warmup_share=0.1")
+        if not config.clip_norm:
+            remedies.append("clip_norm=1.0")
+        if self.dtype is torch.float16:
+            remedies.append("precision='float32'")
+        where = f"epoch {epoch + 1}, step {step + 1}, lr {lr:.2e}"
+        return DivergedError(broken_loss(where, remedies))
 
     def learn(self, epoch: int, order: torch.Tensor) -> tuple[float, float, float]:
         """Learn from images in an order; return means of loss, accuracy, learning rate."""
@@ -216,7 +225,7 @@ class Run:
             losses[step] = loss * len(batch)
             correct += hits
             if reads_at_once and not losses[step].isfinite():
-                raise divergence_error(epoch, step, lrs[-1], self.dtype, history)
+                raise self.divergence(epoch, step, lrs[-1])
             if self.on_step:
                 self.on_step(loss.item())
             if self.bar and self.bar.is_due():
@@ -229,7 +238,7 @@ class Run:
                 self.bar.update(step_of_run + 1, text)
         broken = (~losses.isfinite()).nonzero().flatten().tolist()  # waits for the device
         if broken:
-            raise divergence_error(epoch, broken[0], lrs[broken[0]], self.dtype, history)
+            raise self.divergence(epoch, broken[0], lrs[broken[0]])
         mean_loss = losses.sum(dtype=torch.float32).item() / len(order)
         return mean_loss, correct.item() / len(order), sum(lrs) / len(lrs)
 
@@ -237,7 +246,9 @@ class Run:
         """Measure loss and accuracy on the validation images."""
         return measure(self.model, self.data.validation, self.data, self.device, self.dtype)
 
-    def step(self, batch: torch.Tensor, lr: float, step_of_run: int):
+    def step(
+        self, batch: torch.Tensor, lr: float, step_of_run: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Learn from the images at ``batch`` (B,); return loss and hits, 0-d, on the device."""
         config = self.config
         images, labels, targets = self.augment(batch, step_of_run >= self.clean_from)
@@ -263,24 +274,42 @@ class Run:
             update_average(self.model, self.learner, config.ema_decay, step_of_run)
         return loss.detach(), (logits.argmax(dim=-1) == labels).sum()
 
-    def augment(self, batch: torch.Tensor, is_clean: bool):
-        """Give images (B, C, H, W), normalised, labels (B,), and soft labels (B, K) or None."""
-        images, labels = self.images[batch], self.labels[batch]
-        known = self.num_classes, self.scaling, self.generator
-        images, targets = augment(images, labels, self.config, *known, is_clean=is_clean)
+    def augment(
+        self, batch: torch.Tensor, is_clean: bool
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Give images (B, C, H, W), normalised, labels (B,), and soft labels (B, K) or None.
+
+        Crop and mirror, one random operation, normalise, mix, erase: each as far as it is asked
+        for. Clean images have no operation, and are neither mixed nor erased.
+        """
+        images, labels, targets = self.images[batch], self.labels[batch], None
+        config, generator, (shift, scale) = self.config, self.generator, self.scaling
+        if config.crop_padding is not None:
+            images = random_crop_flip(images, config.crop_padding, generator)
+        images = images.float()
+        if config.policy_share and not is_clean:
+            images = random_policy(images, config.policy_share, config.policy_strength, generator)
+        images = images * scale + shift
+        if (config.mixup_share or config.cutmix_share) and not is_clean:
+            images, targets = random_mix(
+                images,
+                labels,
+                self.num_classes,
+                mixup=config.mixup_share,
+                cutmix=config.cutmix_share,
+                generator=generator,
+            )
+        if config.erasing_share and not is_clean:
+            images = random_erasing(images, config.erasing_share, generator)
         return images, labels, targets
 
 
-def check_split(split, name: str) -> None:
+def check_split(split: Any, name: str) -> None:
     """Refuse images that the loop cannot use, before any time is spent on them."""
     images, labels = split.images, split.labels
-    if images.dtype != torch.uint8 or images.ndim != 4:
+    is_bytes = images.dtype == torch.uint8 and images.ndim == 4
+    if not is_bytes or len(images) != len(labels) or not len(labels):
         raise ValueError(
-            f"{name} images must be uint8 of shape (N, C, H, W) (got {str(images.dtype)[6:]} of "
-            f"shape {tuple(images.shape)})."
-        )
-    if len(images) != len(labels) or not len(labels):
-        raise ValueError(
-            f"{name} needs one label an image and at least one of both (got {len(images)} images, "
-            f"{len(labels)} labels)."
+            f"{name} images must be uint8 of shape (N, C, H, W), at least one, with a label each "
+            f"(got {str(images.dtype)[6:]} of shape {tuple(images.shape)}, {len(labels)} labels)."
         )

@@ -8,13 +8,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from vitedu.exporting.importing import load_file
 from vitedu.fitting.config import TrainConfig
-from vitedu.fitting.history import divergence_error
 from vitedu.fitting.loop import Run
 from vitedu.vit import ViTConfig
 
@@ -46,7 +47,7 @@ class ModelFile:
                 f"{path} has no {', '.join(missing)}; vitedu export writes such files."
             )
 
-    def configure(self, **fields):
+    def configure(self, **fields: Any) -> Any:
         """Give the file's own configuration.
 
         Raises:
@@ -63,43 +64,42 @@ class ModelFile:
 class FileRun(Run):
     """A run whose steps, order of images aside, are those of a student's file."""
 
-    def __init__(self, module, model, data, config: TrainConfig, device):
-        super().__init__(model, data, config, device)
+    def __init__(self, module: Any, model: nn.Module, data: Any, config: TrainConfig):
+        super().__init__(model, data, config)
         self.module = module
         self.optimizer = module.MuonAndAdamW(model, config.lr, config.weight_decay)
 
-    def share_of_lr(self, step: int) -> float:
-        """Give the learning rate of a step of the run, as a share of the peak."""
-        step = min(step, self.total_steps - 1)  # the scheduler asks for one past the end
-        return self.module.warmup_cosine(step, self.total_steps, self.warmup_steps, 1.0)
-
     def learn(self, epoch: int, order: torch.Tensor) -> tuple[float, float, float]:
         """Learn from images in an order; return means of loss, accuracy, learning rate."""
-        done = epoch * self.steps
-        scheduler = LambdaLR(self.optimizer, lambda step: self.share_of_lr(done + step))
-        batches = self.batches(self.images, self.labels, order, done)
+        done, schedule = epoch * self.steps, (self.total_steps, self.warmup_steps, 1.0)
+        steps = range(done, done + self.steps)
+        shares = [self.module.warmup_cosine(step, *schedule) for step in steps]  # of the peak rate
+        # the scheduler asks for one past the end
+        scheduler = LambdaLR(self.optimizer, lambda step: shares[min(step, self.steps - 1)])
+        batches = self.batches(order, done)
         loss, accuracy = self.module.train_one_epoch(self.model, batches, self.optimizer, scheduler)
         if not math.isfinite(loss):
-            raise divergence_error(epoch, self.steps - 1, self.config.lr, self.dtype, self.history)
-        shares = [self.share_of_lr(step) for step in range(done, done + self.steps)]
+            raise self.divergence(epoch, self.steps - 1, self.config.lr)
         return float(loss), float(accuracy), float(self.config.lr * sum(shares) / self.steps)
+
+    def batches(
+        self, order: torch.Tensor, done: int
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield batches, shifted, mirrored and normalised; ``done`` steps of the run are past."""
+        shift, scale = self.scaling
+        for step, chosen in enumerate(order.split(self.config.batch_size), start=done + 1):
+            batch = self.images[chosen]
+            if padding := self.config.crop_padding:
+                batch = self.module.random_crop_flip(batch, padding, self.generator)
+            yield batch.float() * scale + shift, self.labels[chosen]
+            if self.bar and self.bar.is_due():
+                self.bar.update(step, f"epoch {done // self.steps + 1}")
 
     def validate(self) -> tuple[float, float]:
         """Measure loss and accuracy on the validation images."""
-        split = self.data.validation
-        images, labels = split.images.to(self.device), split.labels.to(self.device)
-        in_order = self.batches(images, labels, torch.arange(len(labels), device=self.device))
-        loss, accuracy = self.module.evaluate(self.model, in_order)
+        split, (shift, scale) = self.data.validation, self.scaling
+        size = self.config.batch_size
+        parts = (x.to(self.device).split(size) for x in (split.images, split.labels))
+        batches = ((x.float() * scale + shift, labels) for x, labels in zip(*parts, strict=True))
+        loss, accuracy = self.module.evaluate(self.model, batches)
         return float(loss), float(accuracy)
-
-    def batches(self, images, labels, order, done: int | None = None) -> Iterator[tuple]:
-        """Yield normalised batches; after ``done`` steps of a run shifted and mirrored ones."""
-        shift, scale = self.scaling
-        for step, chosen in enumerate(order.split(self.config.batch_size)):
-            batch = images[chosen]
-            if done is not None and self.config.crop_padding:
-                padding = self.config.crop_padding
-                batch = self.module.random_crop_flip(batch, padding, self.generator)
-            yield batch.float() * scale + shift, labels[chosen]
-            if done is not None and self.bar and self.bar.is_due():
-                self.bar.update(done + step + 1, f"epoch {done // self.steps + 1}")

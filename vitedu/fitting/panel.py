@@ -60,7 +60,7 @@ class TrainingPanel:
     latest: ClassVar["TrainingPanel | None"] = None
 
     def __init__(
-        self, model: nn.Module, data, config: TrainConfig, *, count: int = 16, own: Any = None
+        self, model: nn.Module, data: Any, config: TrainConfig, *, count: int = 16, own: Any = None
     ):
         images, labels = data.validation.images[:count], data.validation.labels[:count]
         self.images = images
@@ -74,13 +74,14 @@ class TrainingPanel:
         TrainingPanel.latest = self
         self.model, self.data, self.config = model, data, config
         self.steps = config.epochs * -(-len(data.train.labels) // config.batch_size)
+        self.state = "ready"  # then "running", at last "stopped", "broken" or "done"
         self.history: History | None = None  # when the run is over
         self.problem = ""  # why it broke, if it did
         self.losses: list[float] = []
         self.epochs: list[EpochResult] = []
         self.moment = self._current_moment()
-        self.began = time.monotonic()
-        self.last_update = 0.0  # of the last picture, in seconds of time.monotonic()
+        self.began = 0.0  # of the run, in seconds of time.monotonic()
+        self.last_update = 0.0  # of the last picture, likewise
         self.thread: threading.Thread | None = None
         self.stop_event = threading.Event()
         self.widget: Any = None
@@ -89,17 +90,6 @@ class TrainingPanel:
 
     def __repr__(self) -> str:
         return f"TrainingPanel({self.state}: {self.describe(self.moment)})"
-
-    @property
-    def state(self) -> str:
-        """Say "ready", "running", "stopping", "stopped", "broken" or "done"."""
-        if self.thread is None:
-            return "ready"
-        if self.thread.is_alive() and self.history is None and not self.problem:
-            return "stopping" if self.stop_event.is_set() else "running"
-        if self.problem:
-            return "broken"
-        return "stopped" if self.history and self.history.interrupted else "done"
 
     @property
     def outcome(self) -> str:
@@ -113,7 +103,7 @@ class TrainingPanel:
     def start(self) -> None:
         """Start the run, once."""
         if self.thread is None:
-            self.began = time.monotonic()
+            self.state, self.began = "running", time.monotonic()
             self.thread = threading.Thread(target=self._train, daemon=True)
             self.thread.start()
 
@@ -151,11 +141,12 @@ class TrainingPanel:
                 self.data,
                 self.config,
                 show_progress=False,
-                on_epoch=self._after_epoch,
+                on_epoch=lambda history: self.epochs.append(history.rows[-1]),
                 on_step=self._after_step,
             )
+            self.state = "stopped" if self.history.interrupted else "done"
         except Exception as error:  # a thread has nobody else to tell
-            self.problem = f"{type(error).__name__}: {error}"
+            self.state, self.problem = "broken", f"{type(error).__name__}: {error}"
         self._record_and_show()
 
     def _after_step(self, loss: float) -> None:
@@ -164,9 +155,6 @@ class TrainingPanel:
             self._record_and_show()
         if self.stop_event.is_set():
             raise KeyboardInterrupt
-
-    def _after_epoch(self, history: History) -> None:
-        self.epochs = list(history.rows)
 
     def _record_and_show(self) -> None:
         """Keep where the training stands, and show it."""
@@ -184,9 +172,11 @@ class TrainingPanel:
 
     # -- what is shown ----------------------------------------------------------------------------
 
+    def _count(self, moment: Moment) -> int:
+        return sum(a == b for a, b in zip(moment.answers, self.truth, strict=True))
+
     def describe(self, moment: Moment) -> str:
         """Say in words where a training stands."""
-        right = sum(a == b for a, b in zip(moment.answers, self.truth, strict=True))
         place = f"tep {len(moment.losses)} of {self.steps}"
         words = [f"Stopped at s{place}" if self.state == "stopped" else f"S{place}"]
         if moment.losses:
@@ -195,7 +185,7 @@ class TrainingPanel:
             if left and self.state == "running":
                 seconds = (time.monotonic() - self.began) / len(self.losses)
                 words.append(f"about {duration(left * seconds)} left")
-        words.append(f"{right} of these {sum(map(bool, self.truth))} images right")
+        words.append(f"{self._count(moment)} of these {sum(map(bool, self.truth))} images right")
         if self.truth[-1] is None:
             words.append(f"yours: {moment.answers[-1]}")
         if moment.epochs:

@@ -1,45 +1,48 @@
 """Whole runs from the command line: ``vitedu train``.
 
 Role: put data, preset, recipe, loop and files together, and print what came out. Not here: the loop
-(``loop``), recipes (``recipes``), trained models read again (``trained``).
+(``loop``), recipes (``recipes``), trained models read again (``saved_run``).
 
 A run is a folder: ``config.json`` (model, data, training, outcome), ``metrics.jsonl`` (a line an
-epoch), ``model.safetensors``, ``curves.png``; while it is not finished, ``state.safetensors`` too.
-If a student's file was trained, ``my_vit.py`` is a copy of it, which nothing runs.
+epoch), ``model.safetensors``, ``curves.png``; while it is not finished, ``state.pt`` too. If a
+student's file was trained, ``my_vit.py`` is a copy of it, which nothing runs.
 """
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from vitedu.data import Data, load_data
+from vitedu.data.horizons import horizons
 from vitedu.extras.options import ViTConfigWithOptions, build_model, preset
 from vitedu.fitting.checkpoints import (
     DESCRIPTION,
     WEIGHTS,
     load_checkpoint,
     load_description,
+    refuse_changes,
     save_checkpoint,
 )
-from vitedu.fitting.curves import draw_curves
+from vitedu.fitting.config import TrainConfig, read_settings
+from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.fitting.history import DivergedError, History
-from vitedu.fitting.loop import Run, TrainConfig, fit, measure_test_accuracy
+from vitedu.fitting.loop import Run
 from vitedu.fitting.model_file import COPY, SETTINGS, FileRun, ModelFile
 from vitedu.fitting.recipes import FINE_TUNING, recipe, thread_recipe
-from vitedu.fitting.resuming import refuse_changes
-from vitedu.fitting.settings import read_settings
-from vitedu.fitting.starting import Start, load_start, match, rebuild
+from vitedu.fitting.saved_run import Start, load_start, match, rebuild
 from vitedu.ground.files import write_whole
 from vitedu.ground.hardware import check_device
-from vitedu.vit import VisionTransformer
+from vitedu.vit import VisionTransformer, ViTConfig
 
-METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
+METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.pt"
+
+# what a caller may say of a run, beside its settings
+WORDS = "data preset limit pretrained weights image_size".split()
 
 # fields of the model that --set leaves alone, and what says them
 DATA_FIELDS = {
@@ -52,31 +55,23 @@ DEFAULT_DATA, DEFAULT_PRESET = "cifar10", "vit_micro_patch8_32"
 
 
 def main_train(
-    *,
     out: Path,
-    data: str | None = None,
-    preset_name: str | None = None,
-    limit: int | None = None,
+    words: dict[str, Any],
     settings: Sequence[str] = (),
+    *,
     resume: bool = False,
     model_path: Path | None = None,
-    pretrained: str | None = None,
-    weights: Path | None = None,
-    image_size: int | None = None,
 ) -> int:
     """Run ``vitedu train``: the preset's recipe, with what the caller changed.
 
     Args:
         out: the folder of the run.
-        data, preset_name, limit: None for the photographs, the smallest preset, all images; in a
-            run that goes on, for what it began with.
+        words: of ``WORDS``, as the command's options of these names. What is left out or None is
+            the usual, and in a run that goes on what it began with.
         settings: ``name=value`` for each field of ``TrainConfig`` that differs from the recipe, and
             of the model that differs from the preset.
         resume: go on with the unfinished run in the folder, or begin one where there is none.
         model_path: a file whose model is trained in place of a preset; its text runs.
-        pretrained: a name of ``load_pretrained``, or the folder of a run, to start from.
-        weights: as ``load_pretrained`` takes them.
-        image_size: pixels; by default those of the preset or of the weights.
 
     Returns:
         0; 1 if the loss broke, 130 if the run was interrupted.
@@ -85,36 +80,41 @@ def main_train(
         ValueError, OSError: a word that cannot be followed; the message says which. Nothing has
             been written then.
     """
-    out = Path(out)
-    given: dict[str, Any] = {"data": data, "preset": preset_name, "limit": limit}
-    given |= {"image_size": image_size, "pretrained": pretrained}
-    given["weights"] = str(weights) if weights else None
+    out, words = Path(out), {**dict.fromkeys(WORDS), **words}
     kinds = TrainConfig, ViTConfigWithOptions
     changes, model_options = read_settings(settings, *kinds, reserved=DATA_FIELDS)
-    if model_path and preset_name:
+    if model_path and words["preset"]:
         raise ValueError("--model and --preset both say what to train: give one of them.")
     model_file = ModelFile(model_path) if model_path else None
     check_device(changes.get("device", "auto"))
     if model_file and (others := [name for name in changes if name not in SETTINGS]):
-        known = ", ".join(SETTINGS)
-        raise ValueError(f"the loop of a file takes {known} (got {', '.join(others)}).")
+        choices = ", ".join(SETTINGS)
+        raise ValueError(f"the loop of a file takes {choices} (got {', '.join(others)}).")
     description = open_folder(out, resume)
     if not description:
-        description, start = begin(given, changes, model_options, model_file)
+        description, start = begin(words, changes, model_options, model_file)
     else:
-        start = go_on(out, description, given, {**changes, **model_options}, model_file)
+        refuse_another(out, description, words, {**changes, **model_options}, model_file)
         if is_ended(out, description):
             print(f"{out} holds a run that has ended: {outcome_line(description)}")
             return 0
+        tensors, shape = load_checkpoint(out)[0], description["model"]
+        start = rebuild(shape, tensors, model_file, out), description["data"]
     info = description["data"]
     size = description["model"]["image_size"]
-    images = load(info["source"], limit=info["limit"], image_size=size)
+    images = load_data(info["source"], limit=info["limit"], image_size=size)
     if start:
-        images, start = match(images, start)
-        description["model"] = start.shape
-        model = rebuild(start, model_file, description["preset"])
+        model, known = start
+        images = match(images, model, known)
+        if model_file and "model_file" not in description:  # so far it is the package's model
+            shape, tensors = asdict(model.config), model.state_dict()
+            model = rebuild(shape, tensors, model_file, description["preset"])
     else:
-        model = new_model(description, images, model_file)
+        fields = {name: getattr(images, name) for name in DATA_FIELDS}
+        config = configure(description, model_file, **fields)
+        torch.manual_seed(description["train"]["seed"])
+        model = model_file.module.VisionTransformer(config) if model_file else build_model(config)
+    description["model"] = asdict(model.config)
     print(images)
     try:
         history = train(out, description, model, images, model_file)
@@ -127,32 +127,31 @@ def main_train(
 
 
 def begin(
-    given: dict, changes: dict, model_options: dict, model_file: ModelFile | None
+    words: dict, changes: dict, model_options: dict, model_file: ModelFile | None
 ) -> tuple[dict[str, Any], Start | None]:
     """Decide what a new run is, and refuse what can be refused before the images are read.
 
     Returns:
         What its ``config.json`` can say yet; the weights that it starts from.
     """
-    size, start = given["image_size"], None
-    if given["weights"] and not given["pretrained"]:
+    size, start = words["image_size"], None
+    if words["weights"] and not words["pretrained"]:
         raise ValueError("--weights goes with --pretrained, which names their model.")
-    if given["pretrained"]:
-        if given["preset"] or model_options:
-            other = "--preset" if given["preset"] else f"--set {', '.join(model_options)}"
+    if words["pretrained"]:
+        if words["preset"] or model_options:
+            other = "--preset" if words["preset"] else f"--set {', '.join(model_options)}"
             raise ValueError(f"the weights of --pretrained have a shape of their own, not {other}.")
-        name, usual = given["pretrained"], FINE_TUNING
-        start = load_start(name, given["weights"], size)
-        size = start.shape["image_size"]
+        name, usual = words["pretrained"], FINE_TUNING
+        start = load_start(name, words["weights"], size)
+        size = start[0].config.image_size
         if model_file:
             usual = replace(usual, precision="float32")
-            rebuild(start, model_file, name)
+    elif model_file:
+        name, usual = model_file.path.name, thread_recipe(epochs=10, precision="float32")
     else:
-        name = model_file.path.name if model_file else given["preset"] or DEFAULT_PRESET
+        name = words["preset"] or DEFAULT_PRESET
         usual = recipe(name)
-        if model_file:
-            usual = thread_recipe(epochs=10, precision="float32")
-        elif given["preset"]:
+        if words["preset"]:
             own = preset(name).image_size
             if size not in (None, own):
                 raise ValueError(
@@ -160,50 +159,42 @@ def begin(
                     "Weights (--pretrained) take other sizes: their positions are interpolated."
                 )
             size = own
-        configure: Callable = model_file.configure if model_file else partial(preset, name)
-        configure(**model_options, **({"image_size": size} if size else {}))
     description = {
         "preset": name,
         "model_options": model_options,
         "model": {"image_size": size},
-        "data": {"source": given["data"] or DEFAULT_DATA, "limit": given["limit"]},
+        "data": {"source": words["data"] or DEFAULT_DATA, "limit": words["limit"]},
         "train": asdict(replace(usual, **changes)),
     }
     if start:
-        description |= {name: given[name] for name in ("pretrained", "weights")}
+        description |= {name: words[name] for name in ("pretrained", "weights")}
+    else:  # refuses sizes that do not go together
+        configure(description, model_file, **({"image_size": size} if size else {}))
     return description, start
 
 
-def go_on(
-    out: Path, description: dict, given: dict, changes: dict, model_file: ModelFile | None
-) -> Start:
-    """Read the weights of the run in a folder, and refuse words that would change what it is."""
+def configure(description: dict, model_file: ModelFile | None, **fields: Any) -> ViTConfig:
+    """Give the shape of a new model: its preset's or its file's, with options and other fields."""
+    fields |= description["model_options"]
+    return model_file.configure(**fields) if model_file else preset(description["preset"], **fields)
+
+
+def refuse_another(
+    out: Path, description: dict, words: dict, changes: dict, model_file: ModelFile | None
+) -> None:
+    """Refuse words that would change what the run in a folder is."""
     info, shape = description["data"], description["model"]
     before = {name: description.get(name) for name in ("preset", "pretrained", "weights")}
     before |= {"data": info["source"], "limit": info["limit"], "image_size": shape["image_size"]}
     before |= asdict(read_config(description)) | asdict(ViTConfigWithOptions(**shape))
-    words = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in words.items() if value is not None}
     place = f"the run in {out}"
     if is_ended(out, description):
         place += f" has ended with {outcome_line(description)}, and its state is gone "
         place += f"(--pretrained {out} --out OTHER starts from its weights)"
     else:
         check_model_file(model_file, description, out)
-    refuse_changes(before, {**before, **words, **changes}, place)
-    return Start(shape, load_checkpoint(out)[0], info)
-
-
-def new_model(description: dict, data: Data, model_file: ModelFile | None) -> VisionTransformer:
-    """Build and describe the model of a new run; size, channels and classes follow the data."""
-    fields = {name: getattr(data, name) for name in DATA_FIELDS} | description["model_options"]
-    new: Callable = model_file.module.VisionTransformer if model_file else build_model
-    configure: Callable = (
-        model_file.configure if model_file else partial(preset, description["preset"])
-    )
-    config = configure(**fields)
-    description["model"] = asdict(config)
-    torch.manual_seed(description["train"]["seed"])
-    return new(config)
+    refuse_changes(before, {**before, **given, **changes}, place)
 
 
 def train(
@@ -230,21 +221,20 @@ def train(
     if model_file:
         description["model_file"] = COPY
 
-    def start_run(*arguments) -> Run:
-        """Set the run up; one that is refused has not made its folder."""
-        run = FileRun(model_file.module, *arguments) if model_file else Run(*arguments)
-        if not state.exists():
-            save_checkpoint(out, model, description)
-            if model_file:
-                write_whole(out / COPY, model_file.text.encode())
-        return run
-
     def write_run(history: History) -> None:
         save_checkpoint(out, model, description)
         lines = [json.dumps(asdict(row)) + "\n" for row in history.rows]
         write_whole(out / METRICS, "".join(lines).encode())
 
-    history = fit(model, data, config, on_epoch=write_run, resume=state, start_run=start_run)
+    # a run that is refused here has not made its folder
+    run = (
+        FileRun(model_file.module, model, data, config) if model_file else Run(model, data, config)
+    )
+    if not state.exists():
+        save_checkpoint(out, model, description)
+        if model_file:
+            write_whole(out / COPY, model_file.text.encode())
+    history = run.all_epochs(on_epoch=write_run, resume=state)
     description["outcome"] = {
         "device": history.device,
         "precision": history.precision,
@@ -255,7 +245,10 @@ def train(
     }
     write_run(history)  # an interruption left more than the last epoch did
     if history.rows:
-        draw_curves(history, data.num_classes, data.name).savefig(out / CURVES, dpi=120)
+        from vitedu.plots.training import show_curves  # matplotlib: only where it is shown
+
+        levels: Any = {"chance": 1 / data.num_classes, "horizons": horizons(data.name)}
+        show_curves(history.column, **levels).savefig(out / CURVES, dpi=120)
     if not history.interrupted:
         state.unlink()  # from here on the run is finished
     return history
@@ -327,11 +320,3 @@ def report(out: Path, description: dict, model: VisionTransformer) -> str:
         f"time      {outcome['seconds']:.1f} s for {done}\n"
         f"accuracy  {outcome['test_accuracy']:.1%} test\n{end}"
     )
-
-
-def load(source: str, **options) -> Data:
-    """Load data; missing files are a mistake of the surroundings, not of the code."""
-    try:
-        return load_data(source, **options)
-    except RuntimeError as error:
-        raise OSError(str(error)) from None

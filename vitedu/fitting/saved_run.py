@@ -1,7 +1,7 @@
-"""A trained model read again: ``vitedu eval``, ``vitedu predict``.
+"""Weights read again: to be measured, to name images, to go on from.
 
-Role: from the folder of a run to accuracies, from any weights to names of classes. Not here: how a
-run is made (``runs``), published weights (``pretrained``).
+Role: ``vitedu eval``, ``vitedu predict``, and the model that a run starts from, with a head for
+other classes. Not here: how a run is made (``runs``), published weights (``pretrained``).
 """
 
 from dataclasses import replace
@@ -11,17 +11,20 @@ from typing import Any
 import torch
 from torch import nn
 
+from vitedu.data import Data, load_data
 from vitedu.data.image_folder import read_photo
-from vitedu.fitting.checkpoints import load_checkpoint
+from vitedu.extras.options import build_model, with_options
+from vitedu.fitting.checkpoints import DESCRIPTION, load_checkpoint
 from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.fitting.model_file import ModelFile
-from vitedu.fitting.runs import load
-from vitedu.fitting.starting import Start, rebuild
 from vitedu.ground.hardware import check_device, pick_device, pick_precision
 from vitedu.pretrained import reading
-from vitedu.pretrained.loading import class_distance, load_pretrained
+from vitedu.pretrained.loading import class_distance, load_pretrained, new_head, resize
 from vitedu.pretrained.published import prepare_as_trained, preprocessing, publishes_head
-from vitedu.vit import VisionTransformer
+from vitedu.vit import VisionTransformer, ViTConfig
+
+# a model with its weights, and mean, std and class_names of what they learned from
+Start = tuple[VisionTransformer, dict[str, Any]]
 
 
 def main_eval(
@@ -34,7 +37,7 @@ def main_eval(
     """Run ``vitedu eval``: measure a checkpoint on the validation and test images of a data set."""
     model, description = load_run(checkpoint, device, model_path)
     info = description["data"]
-    images = load(data or info["source"], image_size=description["model"]["image_size"])
+    images = load_data(data or info["source"], image_size=description["model"]["image_size"])
     if list(images.class_names) != info["class_names"]:
         raise ValueError(
             f"the model knows {len(info['class_names'])} classes "
@@ -145,6 +148,60 @@ def load_run(
         copy = Path(folder) / description["model_file"]
         raise ValueError(f"{folder} trained a file; to run it or its copy, name it: --model {copy}")
     model_file = ModelFile(model_path) if model_path else None
-    start = Start(description.get("model", {}), tensors, {})
-    model = rebuild(start, model_file, folder)
+    model = rebuild(description.get("model", {}), tensors, model_file, folder)
     return model.to(pick_device() if device == "auto" else device).eval(), description
+
+
+def load_start(name: str, weights: str | None = None, image_size: int | None = None) -> Start:
+    """Read what ``--pretrained`` names: a folder of a run, or as ``load_pretrained``.
+
+    Args:
+        image_size: pixels, to which positions are interpolated; by default the weights' own.
+
+    Raises:
+        ValueError: they are no weights of a Vision Transformer, or cannot be had at this size.
+        OSError: they cannot be fetched.
+    """
+    if (Path(name) / DESCRIPTION).is_file():
+        tensors, description = load_checkpoint(Path(name))
+        model, known = rebuild(description["model"], tensors, None, name), description["data"]
+    else:
+        model = load_pretrained(name, weights=weights)
+        known = vars(preprocessing(name))
+    if not isinstance(model, VisionTransformer):
+        raise ValueError(f"{name} is a CNN; vitedu train goes on with Vision Transformers.")
+    if image_size:
+        resize(model, image_size)
+    return model, known
+
+
+def match(images: Data, model: VisionTransformer, known: dict[str, Any]) -> Data:
+    """Normalise images as a model's weights know it, and give it a head for other classes."""
+    names = tuple(known["class_names"] or ())
+    if names != images.class_names or isinstance(model.head, nn.Identity):
+        new_head(model, images.num_classes)
+    return replace(images, mean=torch.tensor(known["mean"]), std=torch.tensor(known["std"]))
+
+
+def rebuild(
+    shape: dict[str, Any],
+    tensors: dict[str, torch.Tensor],
+    model_file: ModelFile | None,
+    place: Any,
+) -> VisionTransformer:
+    """Build the model of some weights around them, or a student's file that takes them.
+
+    Raises:
+        ValueError: weights and shape do not fit; it begins with ``place``.
+    """
+    try:
+        config = with_options(ViTConfig(), **shape)
+        if model_file:
+            model = model_file.module.VisionTransformer(model_file.configure(**vars(config)))
+        else:
+            model = build_model(config)
+        model.load_state_dict(tensors)
+    except (KeyError, TypeError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{place}: weights and description do not fit. {reason}") from None
+    return model

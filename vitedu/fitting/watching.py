@@ -18,6 +18,7 @@ from vitedu.fitting.history import broken_loss
 from vitedu.ground.progressbar import notebook_display
 
 SECONDS = 3.0  # between two pictures
+COUNT = 16  # of the images, the first ones for validation
 
 
 class Watch:
@@ -29,17 +30,16 @@ class Watch:
         model: maps images to logits.
         data: has ``validation`` and ``class_names``.
         steps: of the whole run.
-        count: how many images are shown, the first ones for validation.
 
     Example:
         >>> watch = Watch(model, data, steps=704)  # doctest: +SKIP
         >>> train_one_epoch(model, watch(batches), optimizer, scheduler)  # doctest: +SKIP
     """
 
-    def __init__(self, model: nn.Module, data: Any, steps: int, count: int = 16):
+    def __init__(self, model: nn.Module, data: Any, steps: int):
         self.model, self.data, self.steps = model, data, steps
-        self.images = data.validation.images[:count]
-        self.truth = [data.class_names[k] for k in data.validation.labels[:count]]
+        self.images = data.validation.images[:COUNT]
+        self.truth = [data.class_names[k] for k in data.validation.labels[:COUNT]]
         self.losses: list[float] = []
         self.display = notebook_display()
 
@@ -61,23 +61,23 @@ class Watch:
                     if not math.isfinite(self.losses[-1]):
                         where = f"step {len(self.losses)} of {self.steps}"
                         raise RuntimeError(broken_loss(where, ["a third of the learning rate"]))
-                if self.display is not None and time.monotonic() - drawn > SECONDS:
-                    self.display(*self.picture())
+                if time.monotonic() - drawn > SECONDS:
+                    self.draw()
                     drawn = time.monotonic()
         except GeneratorExit:  # nobody asks for the next batch: the loop was interrupted
-            if self.display is not None:
-                self.display(*self.picture(f"stopped at {len(self.losses)} of {self.steps} steps"))
+            self.draw(f"stopped at {len(self.losses)} of {self.steps} steps")
             raise
         finally:
             hook.remove()
-        if self.display is not None:
-            self.display(*self.picture())
+        self.draw()
 
-    def picture(self, what: str = "") -> list[dict[str, str]]:
-        """Draw the present state, as the outputs of a cell, under a title."""
+    def draw(self, what: str = "") -> None:
+        """Draw the present state below a notebook's cell, under a title."""
+        if self.display is None:
+            return
         from vitedu.plots.training import show_moment  # matplotlib: only where it is shown
 
         answers = predict(self.model, self.images, self.data).argmax(dim=-1).tolist()
         names = [self.data.class_names[k] for k in answers]
         figure = show_moment(self.losses, [], self.steps, self.images, self.truth, names, what)
-        return figure.outputs(dots=1)
+        self.display(*figure.outputs(dots=1))

@@ -15,7 +15,7 @@ from vitedu.data.drawings import draw_folder
 from vitedu.data.loading import load_folder
 from vitedu.extras.options import build_model, preset
 from vitedu.fitting.recipes import FINE_TUNING
-from vitedu.fitting.starting import load_start, match, rebuild
+from vitedu.fitting.saved_run import load_start, match
 
 DATA = "drawings"
 ARMS: Arms = {
@@ -35,8 +35,8 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     data = replace(data, test=others.train)
     torch.manual_seed(seed)
     if name := ARMS[arm]["pretrained"]:
-        data, start = match(data, load_start(name))
-        model = rebuild(start, None, name)
+        model, known = load_start(name)
+        data = match(data, model, known)
     else:
         model = build_model(preset("vit_tiny_patch4_32", num_classes=3))
     columns = "parameters train_images train_accuracy test_accuracy seconds cpu_seconds precision"
