@@ -261,7 +261,13 @@ def read_config(description: dict) -> TrainConfig:
 
 
 def is_ended(out: Path, description: dict) -> bool:
-    """Tell whether nothing is left to learn in the run of a folder."""
+    """Tell whether nothing is left to learn in the run of a folder.
+
+    Raises:
+        ValueError: it was stopped in an older version, whose state is not read.
+    """
+    if (out / "state.safetensors").exists():
+        raise ValueError(f"the run in {out} was stopped in an older version: it can end it.")
     return "outcome" in description and not (out / STATE).exists()
 
 
