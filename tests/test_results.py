@@ -95,6 +95,7 @@ DAMAGED = {
     "text": BEST + b'"passed", "points": "6"}}}}',
     "challenge": b'{"exercises": {"patchify": {"challenge": {"stopped": 3}}}}',
     "deep": b"[" * 100_000,
+    "newer": b'{"version": 2, "exercises": {}}',
 }
 
 
@@ -105,7 +106,7 @@ def test_damaged_file_is_set_aside_and_said(store, capsys, content):
     (store / PROGRESS).write_bytes(content)
     results.record(report())
     assert (store / f"{PROGRESS}.damaged-1").read_bytes() == content
-    assert "was damaged; it is kept as progress.json.damaged-1" in capsys.readouterr().err
+    assert "newer vitedu; it is kept as progress.json.damaged-1" in capsys.readouterr().err
     assert results.load()["patchify"]["status"] == "passed"
 
 

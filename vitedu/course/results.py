@@ -165,6 +165,8 @@ def _read(path: Path) -> dict[str, dict]:
         text = _unwritten.get(path) or path.read_bytes()
         try:
             found = json.loads(text)
+            if found.get("version", VERSION) > VERSION:
+                raise ValueError("a newer version")
             for entry in found["exercises"].values():
                 _row(EXERCISES[0], entry)  # what cannot be shown is damaged
             tables |= {table: dict(found[table]) for table in TABLES if found.get(table)}
@@ -176,7 +178,8 @@ def _read(path: Path) -> dict[str, dict]:
                 os.replace(path, aside)
             except OSError:
                 aside = path  # the folder is read-only, or another process has just renamed it
-            _print_once(f"{path} was damaged; it is kept as {aside.name} and a new one begins.")
+            why = f"{path} was damaged, or written by a newer vitedu"
+            _print_once(f"{why}; it is kept as {aside.name} and a new one begins.")
     return tables
 
 
