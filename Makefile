@@ -32,7 +32,7 @@ PYTEST := $(PY) -m vitedu test --
 PROFILE = VITEDU_PROFILE=$(or $(VITEDU_PROFILE),laptop)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test notebooks proof bench-checks bench-grade honest check tour site solve bundle lint slug colab browser clean
+.PHONY: help setup lab test notebooks proof bench-checks bench-grade bench-train honest check tour site solve bundle lint slug colab browser clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -57,6 +57,9 @@ bench-checks: $(TEST_VENV)/.test ## how long a student waits for a verdict
 
 bench-grade: $(TEST_VENV)/.test ## grade a made class of untrusted notebooks, beside nbgrader (BENCH_ARGS="--students 24")
 	PYTHONPATH=$(CURDIR)/tests $(TEST_PY) -m bench grade $(BENCH_ARGS)
+
+bench-train: $(TEST_VENV)/.test ## our training step beside timm's, torchvision's, vit-pytorch's (pip install vitedu[bench])
+	PYTHONPATH=$(CURDIR)/tests $(TEST_PY) -m bench train $(BENCH_ARGS)
 
 honest: $(TEST_VENV)/.test ## grade honest notebooks as a class and print what each loses (NAMES="own_"; RUN=1: run them first)
 	PYTHONPATH=$(CURDIR)/tests $(TEST_PY) -m proof.honest $(if $(RUN),--run) $(NAMES)

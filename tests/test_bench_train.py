@@ -1,15 +1,16 @@
-"""vitedu.bench.train: equal models, equal steps, a table that adds up. Nothing asserts a speed."""
+"""bench.train: equal models, equal steps, a table that adds up. Nothing asserts a speed."""
 
 import importlib.util
 from pathlib import Path
 
 import pytest
 import torch
+from bench import train as bench_train
+from bench.__main__ import main
+from bench.train import CANDIDATES, COMPILED, build, make_step
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitedu.__main__ import main
-from vitedu.bench import train as bench_train
-from vitedu.bench.train import CANDIDATES, COMPILED, build, make_step
+import vitedu
 from vitedu.encoder import count_parameters
 from vitedu.extras.options import with_options
 from vitedu.vit import PRESETS, ViTConfig
@@ -50,7 +51,7 @@ def test_fused_form_has_the_products_that_are_written_beside_the_ratios():
         with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
             build(name, PRESETS["vit_tiny_patch4_32"])(torch.zeros(1, 3, 32, 32))
         found.append(f"{3 * counter.get_total_flops() / 1e9:.3f} GFLOP")
-    text = Path(bench_train.__file__).with_name("MEASURED.md").read_text(encoding="utf-8")
+    text = (Path(vitedu.__file__).parent / "bench" / "MEASURED.md").read_text(encoding="utf-8")
     assert found == ["1.097 GFLOP", "0.960 GFLOP"] and all(each[:5] in text for each in found)
 
 
@@ -88,7 +89,7 @@ def test_command_prints_a_row_a_candidate_and_names_what_is_missing(monkeypatch,
     """Without timm there is no ratio, and ours still run."""
     monkeypatch.setitem(PRESETS, "tiny", TINY)
     monkeypatch.setattr(bench_train, "find_spec", lambda name: None)
-    words = ["bench", "train", "--presets", "tiny", "--batch", "2", "--rounds", "2"]
+    words = ["train", "--presets", "tiny", "--batch", "2", "--rounds", "2"]
     assert main([*words, "--device", "cpu", "--precision", "bfloat16"]) == 0
     text = capsys.readouterr().out
     assert text.count("tiny, bfloat16") == 1 and text.count("pip install vitedu[bench]") == 3

@@ -93,10 +93,3 @@ def add_model(parser: ArgumentParser, text: str) -> None:
 def add_device(parser: ArgumentParser) -> None:
     """Add the option that says where to compute."""
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")
-
-
-def add_precision(parser: ArgumentParser) -> None:
-    """Add the option that says in which type to multiply matrices."""
-    types = ["auto", "float32", "bfloat16", "float16"]
-    text = "of matrix products (default: what the hardware does natively)"
-    parser.add_argument("--precision", default="auto", choices=types, help=text)

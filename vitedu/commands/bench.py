@@ -7,21 +7,13 @@ from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
-from vitedu.commands import Commands, add_device, add_flag, add_precision
+from vitedu.commands import Commands
 
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
     parser = commands.add("bench", None, "measure what the course promises")
     bench = Commands(parser.add_subparsers(title="what", metavar="WHAT", required=True))
-
-    new = bench.add("train", train, "our training step beside other libraries'")
-    new.add_argument("--presets", nargs="+", default=["vit_tiny_patch4_32"], help="which models")
-    add_flag(new, "--compile", "torch.compile as well")
-    new.add_argument("--batch", type=int, default=128, help="images (default: %(default)s)")
-    new.add_argument("--rounds", type=int, default=7, help="of all in turn (default: %(default)s)")
-    add_device(new)
-    add_precision(new)
 
     new = bench.add("experiments", experiments, "what the notebooks quote but do not wait for")
     new.add_argument("name", nargs="?", help="the experiment; without a name they are listed")
@@ -54,21 +46,6 @@ def ship(args: Namespace) -> None:
     from vitedu.bench.shipping import ship
 
     ship(args.folder)
-
-
-def train(args: Namespace) -> None:
-    """Time training steps."""
-    import torch
-
-    from vitedu.bench.train import bench_train
-    from vitedu.ground.hardware import check_device, pick_device, pick_precision
-
-    check_device(args.device)
-    device = pick_device() if args.device == "auto" else torch.device(args.device)
-    is_native = args.precision == "auto"
-    dtype = pick_precision(device) if is_native else getattr(torch, args.precision)
-    options = {"batch": args.batch, "rounds": args.rounds, "compiled": args.compile}
-    bench_train(device, dtype, args.presets, **options)
 
 
 def experiments(args: Namespace) -> None:

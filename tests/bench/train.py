@@ -1,4 +1,4 @@
-"""Our training step beside those of timm, torchvision and vit-pytorch: ``vitedu bench train``.
+"""Our training step beside those of timm, torchvision and vit-pytorch: ``make bench-train``.
 
 Every candidate builds its ViT from one ``ViTConfig``; a step is forward, loss, backward, AdamW. All
 step in turn, and ratios are taken within a round. What is equal: image, patch, width, depth, heads,
