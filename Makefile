@@ -86,6 +86,7 @@ lint: $(TEST_VENV)/.test ## check style, types, and form, budgets, links and sen
 	$(PY) -m ruff format --check .
 	$(TEST_PY) -m mypy
 	$(PY) -m vitedu lint notebooks
+	PYTHONPATH=$(CURDIR)/tests $(PY) -m proof.inspection
 	$(TEST_PY) -m pytest -q -p no:nbval tests/test_core.py
 
 slug: $(VENV)/.lab ## write REPO=owner/name into badges and links; without REPO, renew them for this version

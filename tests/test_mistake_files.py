@@ -4,13 +4,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from proof import inspection
+from proof.inspection import checker_problems
 
 from vitedu.checks import api
 from vitedu.checks.writing import checker, mistake_files
 from vitedu.checks.writing.checker import find_checker
 from vitedu.checks.writing.mistake_files import family, read_values, read_words, shared_bank
-from vitedu.commands import inspection
-from vitedu.commands.inspection import checker_problems
 from vitedu.exercises import find
 from vitedu.ground.words import WordsError
 

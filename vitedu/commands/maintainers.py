@@ -84,7 +84,6 @@ def solve_notebooks(args: Namespace) -> None:
 
 def lint_notebooks(args: Namespace) -> int:
     """Print every problem; status 1 if there is one."""
-    from vitedu.commands.inspection import checker_problems
     from vitedu.course.lint import lint
     from vitedu.course.notebooks import find_notebooks
     from vitedu.course.stub_text import fix_notebook
@@ -93,8 +92,6 @@ def lint_notebooks(args: Namespace) -> int:
     for path in paths if args.fix else ():
         print(f"{path.name}: {', '.join(fix_notebook(path)) or 'nothing to mend'}")
     problems = [problem for path in paths for problem in lint(path)]
-    if args.path.is_dir():
-        problems += checker_problems()
     print(*problems, f"{len(paths)} notebooks, {len(problems)} problems", sep="\n")
     return 1 if problems else 0
 

@@ -1,7 +1,7 @@
 """Rules that keep notebooks, references and syllabus consistent.
 
 Role: reads one notebook as data and lists its problems: the place, and what to do. Nothing is run
-and no reference is imported. Not here: checkers (``commands.inspection``); names and imports,
+and no reference is imported. Not here: checkers (``proof.inspection``); names and imports,
 which ruff checks; links, and budgets of time and length (``tests/test_core.py``).
 """
 

@@ -2,12 +2,12 @@
 
 Role: ``read`` parses a file, ``check_table`` holds one of its tables against the keys that it may
 have. Whatever is wrong becomes one line that names the file, the place and the remedy.
-``format_problems`` finds what a reader forgives and an author should mend. Loads without torch.
+Loads without torch.
 """
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +43,6 @@ def read(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         remedy = "correct it there, or just above"
         raise WordsError(f"{place(path)}: is not valid TOML: {error}; {remedy}.") from None
-
-
-def format_problems(path: Path) -> Iterator[str]:
-    """Yield what is not as it should be in a file that ``read`` takes: marks, line ends, tabs."""
-    data = path.read_bytes()
-    if data.startswith(b"\xef\xbb\xbf"):
-        yield f"{place(path)}: begins with a byte order mark; save it as UTF-8 without BOM."
-    if b"\r" in data:
-        yield f"{place(path)}: has Windows line ends; save it with LF."
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        if b"\t" in line:
-            yield f"{place(path)}, line {number}: holds a tab; write spaces."
 
 
 def check_table(

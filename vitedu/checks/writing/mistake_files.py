@@ -43,7 +43,7 @@ def read_words(module: ModuleType) -> dict[str, Any]:
     path = words_path(module)
     where, table = place(path), read(path)
     mistakes = _read_entries(where, _entries(where, table, "mistake"))
-    _check_unique(where, mistakes)
+    check_unique(where, mistakes)
     fields: dict[str, Any] = {"bank": tuple(mistakes)}
     for kind in ("idea", "polish"):
         words = table.get(kind, {})
@@ -72,7 +72,7 @@ def family(name: str) -> Mistake:
 
 def _look_up(kind: str, name: str, where: str = "families.toml") -> Any:
     """Return what families.toml has under a kind and a name."""
-    entries = _read_families()[kind]
+    entries = read_families()[kind]
     if name not in entries:
         names = ", ".join(entries)
         raise WordsError(f'{where}: there is no {kind} "{name}"; families.toml has {names}.')
@@ -82,15 +82,6 @@ def _look_up(kind: str, name: str, where: str = "families.toml") -> Any:
 def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
     """Return the mistakes of a bank that several exercises share."""
     return _read_entries("families.toml", _look_up("bank", name, where))
-
-
-def check_families() -> None:
-    """Read the words of every family and of every shared bank, and those of all reports."""
-    read_reports()
-    for name in _read_families()["family"]:
-        family(name)
-    for name in _read_families()["bank"]:
-        _check_unique("families.toml", shared_bank(name))
 
 
 @cache
@@ -110,7 +101,7 @@ def read_errors() -> list[dict]:
             remedy = "correct the expression, or what stands in braces"
             raise WordsError(f"{at}: {type(trouble).__name__}: {trouble}; {remedy}.") from None
         errors.append(error)
-    _check_unique(where, errors)
+    check_unique(where, errors)
     return errors
 
 
@@ -121,7 +112,7 @@ def read_reports() -> dict[str, dict[str, str]]:
 
 
 @cache
-def _read_families() -> dict:
+def read_families() -> dict:
     table = read(FAMILIES)
     return check_table("families.toml", table, {"family": dict, "bank": dict}, {})
 
@@ -157,7 +148,7 @@ def _title(entry: Mapping) -> str:
     return f"mistake {entry.get('id', entry.get('family', entry.get('bank', '?')))}"
 
 
-def _check_unique(where: str, entries: Sequence[Any]) -> None:
+def check_unique(where: str, entries: Sequence[Any]) -> None:
     ids = [entry["id"] if isinstance(entry, dict) else entry.id for entry in entries]
     if twice := [id_ for id_ in ids if ids.count(id_) > 1]:
         raise WordsError(f'{where}: two mistakes have the id "{twice[0]}"; rename one.')
@@ -192,7 +183,7 @@ def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, dict[str, 
             recognise = _compute(at, f"lambda value: {matches}", names) if matches else None
             texts = words["id"], value, words["name"], words["why"], words["try"]
             mistakes.append(ValueMistake(*texts, recognise, words.get("rtol")))
-        _check_unique(f"{where}, {exercise}", mistakes)
+        check_unique(f"{where}, {exercise}", mistakes)
         near = {name: table[name][exercise] for name in numbers if exercise in table.get(name, {})}
         values[exercise] = {"bank": tuple(mistakes), "proves": idea, **near}
     return values

@@ -1,28 +1,26 @@
-"""Say what is wrong with the files of the checkers, for ``vitedu lint``.
+"""Say what is wrong with the files of the checkers, for ``make lint``.
 
 Role: loads every checker and the words beside it, makes every known mistake, and lists what fails:
 the file, what is wrong, and the remedy. Nothing is judged; that the checkers decide rightly is
 shown by ``make proof``.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from vitedu.checks.explaining.diagnose import PART_OF_STAGE
 from vitedu.checks.writing import checker as checkers
 from vitedu.checks.writing import mistake_files as files
 from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
-from vitedu.exercises import EXERCISES, FILE, Exercise
-from vitedu.ground.words import WordsError, format_problems
+from vitedu.exercises import EXERCISES, Exercise
+from vitedu.ground.words import WordsError
 
 PARTS = {*PART_OF_STAGE.values(), "values", "returns", "errors"}  # that need no case of their own
 
 
 def checker_problems(exercises: Sequence[Exercise] = EXERCISES) -> list[str]:
     """List what is wrong with the checkers of exercises and with their words, a line each."""
-    paths = [FILE, *sorted(Path(checkers.__file__).parents[1].glob("*/*.toml"))]
-    problems = [line for path in paths for line in format_problems(path)]
-    problems += _collect("shared words", _read_shared)
+    problems = _collect("shared words", _read_shared)
     for exercise in exercises:
         stem = f"vitedu/checks/{exercise.chapter}/{exercise.file_stem}"
         problems += _collect(f"{stem}.py", _inspect, exercise, f"{stem}.toml")
@@ -40,7 +38,12 @@ def _collect(where: str, look: Callable[..., Iterator[str] | None], *words) -> l
 
 
 def _read_shared() -> None:
-    files.check_families()
+    files.read_reports()
+    tables = files.read_families()
+    for name in tables["family"]:
+        files.family(name)
+    for name in tables["bank"]:
+        files.check_unique("families.toml", files.shared_bank(name))
     files.read_errors()
 
 
@@ -67,3 +70,8 @@ def _inspect(exercise: Exercise, path: str) -> Iterator[str]:
 def _make(exercise: Exercise, mistake: Mistake) -> None:
     for one in mistake.variants() if mistake.edits else ():
         apply_mistakes(exercise.id, [one.edits])
+
+
+if __name__ == "__main__":
+    print(*(found := checker_problems()), f"checkers: {len(found)} problems", sep="\n")
+    sys.exit(bool(found))
