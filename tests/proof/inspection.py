@@ -7,13 +7,15 @@ shown by ``make proof``.
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
+import vitedu
 from vitedu.checks.explaining.diagnose import PART_OF_STAGE
 from vitedu.checks.writing import checker as checkers
 from vitedu.checks.writing import mistake_files as files
 from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
 from vitedu.exercises import EXERCISES, Exercise
-from vitedu.ground.words import WordsError
+from vitedu.ground.words import WordsError, read
 
 PARTS = {*PART_OF_STAGE.values(), "values", "returns", "errors"}  # that need no case of their own
 
@@ -57,6 +59,13 @@ def _inspect(exercise: Exercise, path: str) -> Iterator[str]:
     parts = {case.part for case in checker.draw(0)} | PARTS
     if not checker.idea.get("values"):
         yield f'{path}: "idea" does not say what "values" shows; add it.'
+    for part in {*checker.idea, *checker.polish} - parts - {"allowed operations"}:
+        yield f'{path}: no case is of the part "{part}"; the parts are {", ".join(sorted(parts))}.'
+    if "accepts" not in read(Path(vitedu.__file__).parents[1] / path):
+        yield f"{path}: has no [accepts]; the docstring of tests/proof/test_accepts.py explains it."
+    proof = Path(__file__).parent / exercise.chapter / f"{exercise.file_stem}.py"
+    if not proof.exists():
+        yield f"tests/proof/{exercise.chapter}/{proof.name}: is missing; write right answers there."
     for mistake in checker.bank:
         where = f"{path}, mistake {mistake.id}"
         if mistake.part not in parts:

@@ -111,7 +111,7 @@ def _lint_stub(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterat
         if line != given:
             yield (
                 f"the stub of {exercise.id} has {line.strip()!r}, its reference gives "
-                f"{given.strip()!r}; copy it, or leave the TODO lines to `vitedu lint --fix`."
+                f"{given.strip()!r}; delete all but its TODO lines, and run `vitedu lint --fix`."
             )
             break
     first, second = check_lines(exercise)

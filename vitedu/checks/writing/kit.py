@@ -38,11 +38,13 @@ Fifteen words are enough for most exercises.
   arguments, the part. ``usual`` adds ``USUAL`` to them. ``draw`` draws one number, ``distinct``
   several different ones, ``normal`` a tensor, and ``plural`` writes a count with its noun.
 * **Arguments that are no data** are recipes, built anew for every call: ``Layer`` makes a linear
-  layer, a norm or a convolution. The others stand in ``vitedu.checks.observing.arguments``.
+  layer, a norm or a convolution. The others stand in ``vitedu.checks.observing.arguments``. An
+  exercise with draws of its own has a driver and a reader, as ``less_data/drop_path.py`` has.
 
 * **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look
   into ``families.toml`` first: it has the words of mistakes that several exercises share, and whole
-  banks. ``part`` is the part that the mistake fails.
+  banks. ``part`` is the part that the mistake fails. Mistakes of gradients are named by the families
+  ``detached``, which every exercise has, and ``not_detached``; by no others.
 * **Right answers**, and the mutants of the reference that are right, stand in
   ``tests/proof/<chapter>/<exercise>.py``. ``make proof EXERCISE=row_means`` judges them all.
 
