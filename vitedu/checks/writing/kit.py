@@ -43,8 +43,8 @@ Fifteen words are enough for most exercises.
 
 * **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look
   into ``families.toml`` first: it has the words of mistakes that several exercises share, and whole
-  banks. ``part`` is the part that the mistake fails. Mistakes of gradients are named by the families
-  ``detached``, which every exercise has, and ``not_detached``; by no others.
+  banks. ``part`` is the part that the mistake fails. Mistakes of gradients are named by the
+  families ``detached``, which every exercise has, and ``not_detached``; by no others.
 * **Right answers**, and the mutants of the reference that are right, stand in
   ``tests/proof/<chapter>/<exercise>.py``. ``make proof EXERCISE=row_means`` judges them all.
 
