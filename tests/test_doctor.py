@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 from conftest import whole
-from vitedu.grading.box.levels import IsolationError
 
 from vitedu.__main__ import main
 from vitedu.commands import doctor
 from vitedu.grading.box import isolation
+from vitedu.grading.box.isolation import IsolationError
 
 FINE = True, ""
 

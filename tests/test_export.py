@@ -330,7 +330,7 @@ def test_half_solved_course_marks_what_is_open(folder, capsys):
     """His parts beside the reference's; the docstring of the stub is one line; logits agree."""
     stub = '''
 def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
-    """Turn scores into weights: positive, and summing to 1 along ``dim``.
+    """Turn scores into weights: not negative, and summing to 1 along ``dim``.
 
     Args:
         x: scores of any shape.

@@ -68,6 +68,8 @@ def diagnose(
     for part, problem in problems.items():
         if crashed and problem.case not in usual:
             continue  # the answer crashes on ordinary calls; these calls fail for the same reason
+        if problem.stage is Stage.DEVICE and "again" in problems:
+            continue  # what an earlier call left behind is on another device, too
         seen = got[problem.case.name]
         if new := _name_fact(checker, diagnoses, part, problem, seen, cases[0], cache):
             if new.id == "cached_by_shape" and not diagnoses:  # what is old is wrong elsewhere, too
