@@ -450,7 +450,7 @@ def test_restart_keeps_the_progress(patches):  # the tests below need no kernel
     patches.wait_idle()
     cells = patches.cells()
     start = next(k for k, c in enumerate(cells) if c["source"].startswith("# the set-up"))
-    end = next(k for k, c in enumerate(cells) if c["source"].startswith("progress("))
+    end = next(k for k, c in enumerate(cells) if "end=True" in c["source"])
     assert patches.run(start)["execution_count"] == 1
     said, *_ = texts(patches.run(end))  # the picture below it needs the model
     assert f"all 1 of {len(in_notebook('01_patches'))}, " in said
