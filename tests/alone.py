@@ -1,9 +1,9 @@
-"""Run notebooks as committed, without an answer: ``python tests/alone.py NOTEBOOK ...``.
+"""Run notebooks of the second shelf by sections: ``python tests/alone.py NOTEBOOK ...``.
 
-A core runs from its top to its end, a notebook of the second shelf by sections, each after the
-set-up alone. This process imports what the set-ups import. A fork of it runs a core or a set-up,
-which stands before the first section, and a fork of that each section: none sees what another made.
-Where frameworks do not survive a fork, each notebook has a process and runs one section.
+They run as committed, each section after the set-up alone. This process imports what the set-ups
+import. A fork of it runs a set-up, which stands before the first section, and a fork of that each
+section: none sees what another made. Where frameworks do not survive a fork, each notebook has a
+process and runs one section.
 """
 
 import ast
@@ -24,7 +24,6 @@ from traitlets.config import Config
 
 from vitedu.course import results
 from vitedu.course.notebooks import read
-from vitedu.exercises import MORE, in_file
 
 FORKS = sys.platform == "linux"
 PROCESSES: Any = multiprocessing.get_context("fork" if FORKS else "spawn")
@@ -39,11 +38,10 @@ def shell() -> InteractiveShell:
 
 
 def parts(path: Path) -> dict[str, list[NotebookNode]]:
-    """Give the code cells by section, and those before them; a core has none."""
+    """Give the code cells by section, and those before the first."""
     found: dict[str, list[NotebookNode]] = {"set-up": []}
-    is_core = not path.stem.endswith(MORE)
     for cell in read(path).cells:
-        if cell.cell_type == "markdown" and cell.source.startswith("## ") and not is_core:
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
             found[cell.source.splitlines()[0]] = []
         elif cell.cell_type == "code":
             found[next(reversed(found))].append(cell)
@@ -109,8 +107,6 @@ def run_notebook(path: Path) -> int:
         alone = sections if FORKS else sections[:1]
         failed = sum(fails_apart(run, *each) if FORKS else run(*each) for each in alone)
         left = {name: each.get("status") for name, each in results.load().items()}
-    if not sections:
-        left = {exercise.id: "not checked" for exercise in in_file(path.stem)} | left
     for name, status in left.items():
         if status not in ("not_attempted", None):  # None: a challenge alone
             print(f"FAILED: {path.stem}, {name} is {status}", flush=True)

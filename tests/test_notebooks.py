@@ -1,9 +1,9 @@
 """Every notebook runs, as committed and solved: headless, offline, on the CPU, quick profile.
 
-As committed every check says not_attempted and everything still runs: the cores from top to bottom,
-the sections of the second shelf each after the set-up alone. Solved, all run under nbval from top
-to bottom, and every check says passed. nbval compares the outputs that are stored; a warning is an
-error.
+As committed every check says not_attempted and everything still runs: the cores under nbval from
+top to bottom, the sections of the second shelf each after the set-up alone. Solved, all run under
+nbval from top to bottom, and every check says passed. nbval compares the outputs that are stored; a
+warning is an error.
 """
 
 import json
@@ -167,7 +167,7 @@ def keep(ran, name):
 
 
 def run_alone(paths, folder, shared):
-    """Run notebooks as committed, those of the second shelf by sections."""
+    """Run notebooks of the second shelf as committed, by sections."""
     command = [sys.executable, str(Path(__file__).with_name("alone.py")), *map(str, paths)]
     both = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return subprocess.run(command, env=environment(folder, shared), **both)
@@ -176,15 +176,29 @@ def run_alone(paths, folder, shared):
 @pytest.mark.notebook
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("shelf", ["core", MORE])
-def test_each_core_and_each_section_of_more_runs_as_committed(shelf, tmp_path, shared):
-    """No answer is there. After a restart a reader runs the set-up and goes on in any section.
-
-    The core of 01 runs by the README's own line, below.
-    """
-    paths = [path for name, path in FILES.items() if name.endswith(MORE) == (shelf == MORE)]
-    done = run_alone(paths[shelf == "core" :], tmp_path, shared)
+def test_each_section_of_more_runs_as_committed(tmp_path, shared):
+    """No answer is there. After a restart a reader runs the set-up and goes on in any section."""
+    paths = [path for name, path in FILES.items() if name.endswith(MORE)]
+    done = run_alone(paths, tmp_path, shared)
     assert done.returncode == 0, done.stdout
+
+
+def states(entries, name):
+    """Give what the checks of a notebook stored."""
+    return {each.id: entries.get(each.id, {}).get("status") for each in in_file(name)}
+
+
+@pytest.mark.notebook
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", [name for name in STEMS[1:] if not name.endswith(MORE)])
+def test_core_runs_as_committed(name, tmp_path, shared):
+    """No answer is there, and every cell runs. That of 01 runs by the README's own line, below."""
+    path = tmp_path / FILES[name].name
+    path.write_bytes(FILES[name].read_bytes())
+    outcome = nbval(path, tmp_path / "home", shared)
+    assert outcome.returncode == 0, f"{name}\n{outcome.text[-6000:]}"
+    assert set(states(outcome.entries, name).values()) <= {"not_attempted"}
 
 
 @pytest.mark.notebook
@@ -197,8 +211,7 @@ def test_solved_notebook_runs_and_every_check_agrees(outcome, name):
     After a full run of a core all short cells run again, in the opposite order.
     """
     assert outcome.returncode == 0, f"{name}\n{outcome.text[-6000:]}"
-    states = {e.id: outcome.entries.get(e.id, {}).get("status") for e in in_file(name)}
-    assert states == dict.fromkeys(states, "passed")
+    assert set(states(outcome.entries, name).values()) <= {"passed"}
 
 
 @pytest.mark.notebook
@@ -217,8 +230,8 @@ def test_lines_of_the_readme_pass_in_the_environment_of_requirements(tmp_path):
             command, env=variables(tmp_path), cwd=ROOT, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
-    entries = results.load(tmp_path / "store")
-    assert {entries[e.id]["status"] for e in in_file("01_patches")} == {"not_attempted"}
+    left = states(results.load(tmp_path / "store"), "01_patches")
+    assert set(left.values()) == {"not_attempted"}
 
 
 # --- the harness itself, on small notebooks -------------------------------------------------------

@@ -1,7 +1,7 @@
 """Answers written from the exercises' text alone, by authors who had not seen the checkers.
 
-``blind/*.py`` holds them as they were written, so no formatter touches them: three right ones of
-different styles for each exercise, wrong ones that are right on the usual case (``wrong_subtle``),
+``blind/*.py`` holds them word for word, whatever ruff's rules say: three right ones of different
+styles for each exercise, wrong ones that are right on the usual case (``wrong_subtle``),
 plain mistakes, and answers that are right in idea with one slip of polish. A name is
 ``<exercise>__<what>``.
 """

@@ -941,7 +941,9 @@ def dino_loss__teacher_learns(
     student_logits, teacher_logits, center, student_temperature=0.1, teacher_temperature=0.04
 ):
     # Numbers right; gradients reach teacher and centre.
-    return _dino(student_logits, teacher_logits, center, student_temperature, teacher_temperature, False)
+    return _dino(
+        student_logits, teacher_logits, center, student_temperature, teacher_temperature, False
+    )
 
 
 def dino_loss__not_centred(
@@ -1184,7 +1186,9 @@ def layerwise_lr_groups__other_way(model, base_lr, decay):
 def layerwise_lr_groups__one_step_less(model, base_lr, decay):
     # The last block learns at base_lr like the head.
     groups = _lr_groups(model, base_lr, decay)
-    return [{**g, "lr": base_lr * decay ** max(0, len(groups) - 2 - i)} for i, g in enumerate(groups)]
+    return [
+        {**g, "lr": base_lr * decay ** max(0, len(groups) - 2 - i)} for i, g in enumerate(groups)
+    ]
 
 
 def layerwise_lr_groups__norm_at_the_bottom(model, base_lr, decay):
@@ -1212,7 +1216,10 @@ def clip_loss__one_direction(image_features, text_features, temperature):
 
 def clip_loss__not_normalised(image_features, text_features, temperature):
     # Features keep their lengths: right for length 1.
-    logits, labels = image_features @ text_features.T / temperature, torch.arange(len(image_features))
+    logits, labels = (
+        image_features @ text_features.T / temperature,
+        torch.arange(len(image_features)),
+    )
     return (F.cross_entropy(logits, labels) + F.cross_entropy(logits.T, labels)) / 2
 
 
@@ -1257,4 +1264,6 @@ def sigmoid_contrastive_loss__diagonal_only(image_features, text_features, scale
 
 def sigmoid_contrastive_loss__bias_before_scale(image_features, text_features, scale, bias):
     # scale * (cosine + bias): right for bias 0 or scale 1.
-    return -F.logsigmoid(_pairs(image_features, text_features, scale, scale * bias)).sum() / len(image_features)
+    return -F.logsigmoid(_pairs(image_features, text_features, scale, scale * bias)).sum() / len(
+        image_features
+    )

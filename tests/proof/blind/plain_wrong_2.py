@@ -176,7 +176,9 @@ def window_partition__number_of_windows(x, window_size):
 
 
 def clip_loss__one_way(image_features, text_features, temperature):
-    logits = F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    logits = (
+        F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    )
     return F.cross_entropy(logits, torch.arange(len(logits)))
 
 
@@ -187,13 +189,17 @@ def clip_loss__raw(image_features, text_features, temperature):
 
 
 def clip_loss__multiplied(image_features, text_features, temperature):
-    logits = F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T * temperature
+    logits = (
+        F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T * temperature
+    )
     n = torch.arange(len(logits))
     return (F.cross_entropy(logits, n) + F.cross_entropy(logits.T, n)) / 2
 
 
 def clip_loss__added(image_features, text_features, temperature):
-    logits = F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    logits = (
+        F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    )
     n = torch.arange(len(logits))
     return F.cross_entropy(logits, n) + F.cross_entropy(logits.T, n)
 

@@ -1,4 +1,5 @@
 """Right answers, chapter 01: patches."""
+
 import math
 
 import torch
@@ -8,6 +9,7 @@ from torch import nn
 
 # ---------------------------------------------------------------- patchify
 
+
 def patchify__loops(images, patch_size):
     B, C, H, W = images.shape
     P = patch_size
@@ -16,7 +18,7 @@ def patchify__loops(images, patch_size):
     patches = []
     for row in range(0, H, P):
         for col in range(0, W, P):
-            patch = images[:, :, row:row + P, col:col + P]
+            patch = images[:, :, row : row + P, col : col + P]
             patches.append(patch.reshape(B, C * P * P))
     return torch.stack(patches, dim=1)
 
@@ -28,7 +30,7 @@ def patchify__permute(images, patch_size):
     gh, gw = h // patch_size, w // patch_size
     x = images.reshape(b, c, gh, patch_size, gw, patch_size)
     x = torch.einsum("bcipjq->bijcpq", x)
-    return x.reshape(b, gh * gw, c * patch_size ** 2)
+    return x.reshape(b, gh * gw, c * patch_size**2)
 
 
 def patchify__unfold(images, patch_size):
@@ -40,6 +42,7 @@ def patchify__unfold(images, patch_size):
 
 # -------------------------------------------------------------- unpatchify
 
+
 def unpatchify__loops(patches, patch_size, image_size):
     B, N, L = patches.shape
     P = patch_size
@@ -49,7 +52,7 @@ def unpatchify__loops(patches, patch_size, image_size):
     images = patches.new_zeros(B, C, H, W)
     for k in range(N):
         r, c = k // gw, k % gw
-        images[:, :, r * P:(r + 1) * P, c * P:(c + 1) * P] = patches[:, k].reshape(B, C, P, P)
+        images[:, :, r * P : (r + 1) * P, c * P : (c + 1) * P] = patches[:, k].reshape(B, C, P, P)
     return images
 
 
@@ -63,16 +66,26 @@ def unpatchify__permute(patches, patch_size, image_size):
 
 
 def unpatchify__fold(patches, patch_size, image_size):
-    return F.fold(patches.transpose(1, 2), output_size=tuple(image_size),
-                  kernel_size=patch_size, stride=patch_size)
+    return F.fold(
+        patches.transpose(1, 2),
+        output_size=tuple(image_size),
+        kernel_size=patch_size,
+        stride=patch_size,
+    )
 
 
 # -------------------------------------------------------- linear_from_conv
 
+
 def linear_from_conv__copy(conv):
     weight = conv.weight
-    linear = nn.Linear(weight[0].numel(), weight.shape[0], bias=conv.bias is not None,
-                       device=weight.device, dtype=weight.dtype)
+    linear = nn.Linear(
+        weight[0].numel(),
+        weight.shape[0],
+        bias=conv.bias is not None,
+        device=weight.device,
+        dtype=weight.dtype,
+    )
     with torch.no_grad():
         linear.weight.copy_(weight.flatten(1))
         if conv.bias is not None:
@@ -104,6 +117,7 @@ def linear_from_conv__loops(conv):
 
 # -------------------------------------------------------------- PatchEmbed
 
+
 class PatchEmbed__conv(nn.Module):
     def __init__(self, patch_size, in_channels, embed_dim):
         super().__init__()
@@ -114,8 +128,8 @@ class PatchEmbed__conv(nn.Module):
         H, W = images.shape[-2:]
         if H % self.patch_size or W % self.patch_size:
             raise ValueError(f"{H} x {W} is not divisible by {self.patch_size}")
-        x = self.proj(images)                      # (B, D, gh, gw)
-        return x.flatten(2).transpose(1, 2)        # (B, N, D)
+        x = self.proj(images)  # (B, D, gh, gw)
+        return x.flatten(2).transpose(1, 2)  # (B, N, D)
 
 
 class PatchEmbed__product(nn.Module):
@@ -132,17 +146,22 @@ class PatchEmbed__product(nn.Module):
 class PatchEmbed__linear(nn.Module):
     def __init__(self, patch_size, in_channels, embed_dim):
         super().__init__()
-        self.proj = nn.Conv2d(in_channels, embed_dim,
-                              kernel_size=(patch_size, patch_size), stride=(patch_size, patch_size))
+        self.proj = nn.Conv2d(
+            in_channels,
+            embed_dim,
+            kernel_size=(patch_size, patch_size),
+            stride=(patch_size, patch_size),
+        )
 
     def forward(self, images):
         P = self.proj.kernel_size[0]
-        columns = F.unfold(images, P, stride=P)    # (B, C*P*P, N)
+        columns = F.unfold(images, P, stride=P)  # (B, C*P*P, N)
         matrix = self.proj.weight.reshape(self.proj.out_channels, -1)
         return F.linear(columns.mT, matrix, self.proj.bias)
 
 
 # ------------------------------------------ add_class_token_and_positions
+
 
 def add_class_token_and_positions__expand(patch_tokens, cls_token, pos_embed):
     cls = cls_token.expand(patch_tokens.shape[0], -1, -1)
@@ -166,6 +185,7 @@ def add_class_token_and_positions__fill(patch_tokens, cls_token, pos_embed):
 
 
 # -------------------------------------------------------- sincos_positions
+
 
 def sincos_positions__loops(num_positions, embed_dim):
     if embed_dim % 2 == 1:
@@ -201,6 +221,7 @@ def sincos_positions__outer(num_positions, embed_dim):
 
 
 # ----------------------------------------------------- sincos_positions_2d
+
 
 def sincos_positions_2d__loops(grid_size, embed_dim):
     if embed_dim % 4 != 0:

@@ -1,4 +1,5 @@
 """Right answers, chapter 02: attention."""
+
 import math
 
 import torch
@@ -6,6 +7,7 @@ from torch import nn
 
 
 # ----------------------------------------------------------------- softmax
+
 
 def softmax__shift(x, dim=-1):
     x = x - x.amax(dim=dim, keepdim=True)
@@ -27,6 +29,7 @@ def softmax__double(x, dim=-1):
 
 # -------------------------------------------- scaled_dot_product_attention
 
+
 def scaled_dot_product_attention__matmul(q, k, v):
     d = q.shape[-1]
     scores = q @ k.transpose(-2, -1) / math.sqrt(d)
@@ -47,8 +50,8 @@ def scaled_dot_product_attention__rows(q, k, v):
     d = k.size(-1)
     outputs, rows = [], []
     for i in range(q.size(-2)):
-        query = q[..., i:i + 1, :]
-        score = (query * k).sum(dim=-1) / d ** 0.5         # (..., Tk)
+        query = q[..., i : i + 1, :]
+        score = (query * k).sum(dim=-1) / d**0.5  # (..., Tk)
         w = torch.softmax(score, dim=-1)
         rows.append(w)
         outputs.append((w.unsqueeze(-1) * v).sum(dim=-2))  # (..., dv)
@@ -56,6 +59,7 @@ def scaled_dot_product_attention__rows(q, k, v):
 
 
 # ------------------------------------------------- split_heads/merge_heads
+
 
 def split_heads__reshape(x, num_heads):
     B, T, D = x.shape
@@ -69,7 +73,7 @@ def split_heads__slices(x, num_heads):
     if width % num_heads:
         raise ValueError(f"{width} columns can not be shared by {num_heads} heads")
     d = width // num_heads
-    return torch.stack([x[:, :, j * d:(j + 1) * d] for j in range(num_heads)], dim=1)
+    return torch.stack([x[:, :, j * d : (j + 1) * d] for j in range(num_heads)], dim=1)
 
 
 def split_heads__unflatten(x, num_heads):
@@ -92,6 +96,7 @@ def merge_heads__flatten(x):
 
 
 # ------------------------------------------------------ MultiHeadAttention
+
 
 class MultiHeadAttention__reshape(nn.Module):
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
@@ -146,8 +151,8 @@ class MultiHeadAttention__headloop(nn.Module):
         for j in range(self.num_heads):
             columns = slice(j * d, (j + 1) * d)
             q = qkv[:, :, 0:D][:, :, columns]
-            k = qkv[:, :, D:2 * D][:, :, columns]
-            v = qkv[:, :, 2 * D:3 * D][:, :, columns]
+            k = qkv[:, :, D : 2 * D][:, :, columns]
+            v = qkv[:, :, 2 * D : 3 * D][:, :, columns]
             a = softmax__shift(torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d))
             maps.append(a)
             results.append(torch.bmm(a, v))
@@ -156,8 +161,9 @@ class MultiHeadAttention__headloop(nn.Module):
 
 # ---------------------------------------------------------- attention_macs
 
+
 def attention_macs__formula(num_tokens, embed_dim):
-    return 4 * num_tokens * embed_dim ** 2 + 2 * num_tokens ** 2 * embed_dim
+    return 4 * num_tokens * embed_dim**2 + 2 * num_tokens**2 * embed_dim
 
 
 def attention_macs__steps(num_tokens, embed_dim):

@@ -1,4 +1,5 @@
 """Right answers, chapter 03: the encoder and the whole ViT."""
+
 import math
 
 import torch
@@ -7,6 +8,7 @@ from torch import nn
 
 
 # -------------------------------------------------------------- layer_norm
+
 
 def layer_norm__formula(x, weight, bias, eps=1e-6):
     mean = x.mean(dim=-1, keepdim=True)
@@ -31,6 +33,7 @@ def layer_norm__double(x, weight, bias, eps=1e-6):
 
 # -------------------------------------------------------------------- gelu
 
+
 def gelu__erf(x):
     return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
 
@@ -45,6 +48,7 @@ def gelu__normal(x):
 
 
 # --------------------------------------------------------------------- Mlp
+
 
 class Mlp__plain(nn.Module):
     def __init__(self, embed_dim, hidden_dim):
@@ -83,6 +87,7 @@ class Mlp__matrices(nn.Module):
 
 # ------------------------------------------------- the parts that are given
 
+
 class _MultiHeadAttention(nn.Module):
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
         super().__init__()
@@ -118,6 +123,7 @@ class _PatchEmbed(nn.Module):
 
 
 # ------------------------------------------------------------ EncoderBlock
+
 
 class EncoderBlock__plain(nn.Module):
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
@@ -178,6 +184,7 @@ class EncoderBlock__helpers(nn.Module):
 
 # ------------------------------------------------------- VisionTransformer
 
+
 class _Block(nn.Module):
     def __init__(self, embed_dim, num_heads, mlp_ratio, qkv_bias):
         super().__init__()
@@ -199,10 +206,12 @@ class VisionTransformer__modulelist(nn.Module):
         self.patch_embed = _PatchEmbed(config.patch_size, config.in_channels, D)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, D))
         self.pos_embed = nn.Parameter(torch.zeros(1, num_patches + 1, D))
-        self.blocks = nn.ModuleList([
-            _Block(D, config.num_heads, config.mlp_ratio, config.qkv_bias)
-            for _ in range(config.depth)
-        ])
+        self.blocks = nn.ModuleList(
+            [
+                _Block(D, config.num_heads, config.mlp_ratio, config.qkv_bias)
+                for _ in range(config.depth)
+            ]
+        )
         self.norm = nn.LayerNorm(D, eps=1e-6)
         self.head = nn.Linear(D, config.num_classes)
         nn.init.trunc_normal_(self.cls_token, std=0.02)
@@ -226,11 +235,15 @@ class VisionTransformer__sequential(nn.Module):
         side = config.image_size // config.patch_size
         self.cls_token = nn.Parameter(0.02 * torch.randn(1, 1, config.embed_dim))
         self.pos_embed = nn.Parameter(0.02 * torch.randn(1, 1 + side * side, config.embed_dim))
-        self.patch_embed = _PatchEmbedWithCheck(config.patch_size, config.in_channels, config.embed_dim)
-        self.blocks = nn.Sequential(*(
-            _Block(config.embed_dim, config.num_heads, config.mlp_ratio, config.qkv_bias)
-            for _ in range(config.depth)
-        ))
+        self.patch_embed = _PatchEmbedWithCheck(
+            config.patch_size, config.in_channels, config.embed_dim
+        )
+        self.blocks = nn.Sequential(
+            *(
+                _Block(config.embed_dim, config.num_heads, config.mlp_ratio, config.qkv_bias)
+                for _ in range(config.depth)
+            )
+        )
         self.norm = nn.LayerNorm(config.embed_dim, eps=1e-6)
         self.head = nn.Linear(config.embed_dim, config.num_classes)
         self.apply(self._initialise)
@@ -264,14 +277,15 @@ class _PatchEmbedWithCheck(nn.Module):
 
 
 class VisionTransformer__replaced(nn.Module):
-    """Builds the blocks from EncoderBlock, and gives them attention without qkv bias where the config asks."""
+    """Builds the blocks from EncoderBlock, without qkv bias where the config asks."""
 
     def __init__(self, config):
         super().__init__()
         n = (config.image_size // config.patch_size) * (config.image_size // config.patch_size)
         self.patch_embed = nn.Module()
-        self.patch_embed.proj = nn.Conv2d(config.in_channels, config.embed_dim,
-                                          config.patch_size, config.patch_size)
+        self.patch_embed.proj = nn.Conv2d(
+            config.in_channels, config.embed_dim, config.patch_size, config.patch_size
+        )
         self.cls_token = nn.Parameter(torch.zeros(1, 1, config.embed_dim))
         self.pos_embed = nn.Parameter(torch.randn(1, n + 1, config.embed_dim) * 0.02)
         self.blocks = nn.ModuleList()
@@ -302,11 +316,12 @@ class VisionTransformer__replaced(nn.Module):
 
 # -------------------------------------------------------- count_parameters
 
+
 def count_parameters__formula(config):
     D = config.embed_dim
     hidden = int(D * config.mlp_ratio)
     N = (config.image_size // config.patch_size) ** 2
-    patch_embed = config.in_channels * config.patch_size ** 2 * D + D
+    patch_embed = config.in_channels * config.patch_size**2 * D + D
     tokens = D + (N + 1) * D
     qkv = 3 * D * D + (3 * D if config.qkv_bias else 0)
     block = 2 * D + qkv + D * D + D + 2 * D + (D * hidden + hidden) + (hidden * D + D)
@@ -322,12 +337,12 @@ def count_parameters__helpers(config):
     d = config.embed_dim
     side = config.image_size // config.patch_size
     total = _linear(config.in_channels * config.patch_size * config.patch_size, d)
-    total += d                        # class token
-    total += (side * side + 1) * d    # positions
+    total += d  # class token
+    total += (side * side + 1) * d  # positions
     for _ in range(config.depth):
-        total += 2 * d                # norm1
+        total += 2 * d  # norm1
         total += _linear(d, 3 * d, config.qkv_bias) + _linear(d, d)
-        total += 2 * d                # norm2
+        total += 2 * d  # norm2
         total += _linear(d, int(d * config.mlp_ratio)) + _linear(int(d * config.mlp_ratio), d)
     total += 2 * d
     total += _linear(d, config.num_classes)
@@ -339,18 +354,27 @@ def count_parameters__shapes(config):
     M = int(D * config.mlp_ratio)
     T = (config.image_size // P) ** 2 + 1
     outside = {
-        "patch_embed.proj.weight": (D, config.in_channels, P, P), "patch_embed.proj.bias": (D,),
-        "cls_token": (1, 1, D), "pos_embed": (1, T, D),
-        "norm.weight": (D,), "norm.bias": (D,),
-        "head.weight": (K, D), "head.bias": (K,),
+        "patch_embed.proj.weight": (D, config.in_channels, P, P),
+        "patch_embed.proj.bias": (D,),
+        "cls_token": (1, 1, D),
+        "pos_embed": (1, T, D),
+        "norm.weight": (D,),
+        "norm.bias": (D,),
+        "head.weight": (K, D),
+        "head.bias": (K,),
     }
     block = {
-        "norm1.weight": (D,), "norm1.bias": (D,),
+        "norm1.weight": (D,),
+        "norm1.bias": (D,),
         "attn.qkv.weight": (3 * D, D),
-        "attn.proj.weight": (D, D), "attn.proj.bias": (D,),
-        "norm2.weight": (D,), "norm2.bias": (D,),
-        "mlp.fc1.weight": (M, D), "mlp.fc1.bias": (M,),
-        "mlp.fc2.weight": (D, M), "mlp.fc2.bias": (D,),
+        "attn.proj.weight": (D, D),
+        "attn.proj.bias": (D,),
+        "norm2.weight": (D,),
+        "norm2.bias": (D,),
+        "mlp.fc1.weight": (M, D),
+        "mlp.fc1.bias": (M,),
+        "mlp.fc2.weight": (D, M),
+        "mlp.fc2.bias": (D,),
     }
     if config.qkv_bias:
         block["attn.qkv.bias"] = (3 * D,)

@@ -1,4 +1,5 @@
 """Right answers, chapter 04: training."""
+
 import math
 from contextlib import contextmanager
 
@@ -8,6 +9,7 @@ from torch import nn
 
 
 # ----------------------------------------------------------- cross_entropy
+
 
 def cross_entropy__gather(logits, labels, label_smoothing=0.0):
     log_p = logits - torch.logsumexp(logits, dim=1, keepdim=True)
@@ -45,6 +47,7 @@ def cross_entropy__loops(logits, labels, label_smoothing=0.0):
 
 # ----------------------------------------------------------- warmup_cosine
 
+
 def warmup_cosine__plain(step, total_steps, warmup_steps, peak_lr, final_lr=0.0):
     if step < warmup_steps:
         return peak_lr * (step + 1) / warmup_steps
@@ -58,7 +61,7 @@ def warmup_cosine__blend(step, total_steps, warmup_steps, peak_lr, final_lr=0.0)
         lr = peak_lr * current / warmup_steps
     else:
         done = (current - warmup_steps) / (total_steps - warmup_steps)
-        share = (1 - math.cos(math.pi * done)) / 2        # 0 at the peak, 1 at the end
+        share = (1 - math.cos(math.pi * done)) / 2  # 0 at the peak, 1 at the end
         lr = peak_lr * (1 - share) + final_lr * share
     return lr
 
@@ -72,6 +75,7 @@ def warmup_cosine__torch(step, total_steps, warmup_steps, peak_lr, final_lr=0.0)
 
 # ----------------------------------------------------- weight_decay_groups
 
+
 def weight_decay_groups__names(model, weight_decay):
     decay, no_decay = [], []
     for name, parameter in model.named_parameters():
@@ -79,8 +83,10 @@ def weight_decay_groups__names(model, weight_decay):
             no_decay.append(parameter)
         else:
             decay.append(parameter)
-    return [{"params": decay, "weight_decay": weight_decay},
-            {"params": no_decay, "weight_decay": 0.0}]
+    return [
+        {"params": decay, "weight_decay": weight_decay},
+        {"params": no_decay, "weight_decay": 0.0},
+    ]
 
 
 def weight_decay_groups__comprehension(model, weight_decay):
@@ -104,24 +110,35 @@ def weight_decay_groups__modules(model, weight_decay):
             if id(p) in seen:
                 continue
             seen.add(id(p))
-            exempt = (name in ("bias", "cls_token", "pos_embed")
-                      or isinstance(module, norms) or p.ndim <= 1)
+            exempt = (
+                name in ("bias", "cls_token", "pos_embed")
+                or isinstance(module, norms)
+                or p.ndim <= 1
+            )
             groups[1 if exempt else 0]["params"].append(p)
     return groups
 
 
 # -------------------------------------------------------- random_crop_flip
 
+
 def random_crop_flip__pad(images, padding, generator):
     B, C, H, W = images.shape
-    padded = F.pad(images.float() if not images.is_floating_point() else images,
-                   (padding, padding, padding, padding), mode="reflect").to(images.dtype)
+    padded = F.pad(
+        images.float() if not images.is_floating_point() else images,
+        (padding, padding, padding, padding),
+        mode="reflect",
+    ).to(images.dtype)
     out = []
     for i in range(B):
-        top = torch.randint(0, 2 * padding + 1, (1,), generator=generator, device=generator.device).item()
-        left = torch.randint(0, 2 * padding + 1, (1,), generator=generator, device=generator.device).item()
+        top = torch.randint(
+            0, 2 * padding + 1, (1,), generator=generator, device=generator.device
+        ).item()
+        left = torch.randint(
+            0, 2 * padding + 1, (1,), generator=generator, device=generator.device
+        ).item()
         coin = torch.rand(1, generator=generator, device=generator.device).item()
-        window = padded[i, :, top:top + H, left:left + W]
+        window = padded[i, :, top : top + H, left : left + W]
         if coin < 0.5:
             window = window.flip(-1)
         out.append(window)
@@ -139,21 +156,26 @@ def random_crop_flip__index(images, padding, generator):
     offsets = torch.randint(2 * padding + 1, (b, 2), generator=generator, device=device)
     flips = torch.randint(2, (b,), generator=generator, device=device).bool()
     offsets, flips = offsets.to(images.device), flips.to(images.device)
-    rows = torch.arange(h, device=images.device) + offsets[:, :1] - padding      # (B, H)
-    cols = torch.arange(w, device=images.device) + offsets[:, 1:] - padding      # (B, W)
+    rows = torch.arange(h, device=images.device) + offsets[:, :1] - padding  # (B, H)
+    cols = torch.arange(w, device=images.device) + offsets[:, 1:] - padding  # (B, W)
     cols = torch.where(flips[:, None], cols.flip(1), cols)
     rows, cols = _reflect(rows, h), _reflect(cols, w)
     which = torch.arange(b, device=images.device)
-    return images[which[:, None, None, None],
-                  torch.arange(c, device=images.device)[None, :, None, None],
-                  rows[:, None, :, None], cols[:, None, None, :]]
+    return images[
+        which[:, None, None, None],
+        torch.arange(c, device=images.device)[None, :, None, None],
+        rows[:, None, :, None],
+        cols[:, None, None, :],
+    ]
 
 
 def random_crop_flip__gather(images, padding, generator):
     B, C, H, W = images.shape
 
     def draw(high):
-        return torch.randint(0, high, (B,), generator=generator, device=generator.device).to(images.device)
+        return torch.randint(0, high, (B,), generator=generator, device=generator.device).to(
+            images.device
+        )
 
     top, left, coin = draw(2 * padding + 1), draw(2 * padding + 1), draw(2)
     ys = _reflect(torch.arange(H, device=images.device)[None] + top[:, None] - padding, H)
@@ -164,6 +186,7 @@ def random_crop_flip__gather(images, padding, generator):
 
 
 # --------------------------------------------------------- train_one_epoch
+
 
 def train_one_epoch__plain(model, batches, optimizer, scheduler):
     model.train()
@@ -199,8 +222,10 @@ def train_one_epoch__lists(model, batches, optimizer, scheduler):
     weight = torch.tensor(sizes, dtype=torch.float64)
     loss_values = torch.stack(losses).double().cpu()
     hit_values = torch.stack(hits).double().cpu()
-    return (float((loss_values * weight).sum() / weight.sum()),
-            float((hit_values * weight).sum() / weight.sum()))
+    return (
+        float((loss_values * weight).sum() / weight.sum()),
+        float((hit_values * weight).sum() / weight.sum()),
+    )
 
 
 class _Meter:
@@ -234,6 +259,7 @@ def train_one_epoch__meter(model, batches, optimizer, scheduler):
 
 
 # ---------------------------------------------------------------- evaluate
+
 
 @torch.no_grad()
 def evaluate__decorator(model, batches):
@@ -291,6 +317,7 @@ def evaluate__concat(model, batches):
 
 # ----------------------------------------------------------- orthogonalise
 
+
 def orthogonalise__plain(matrix, steps=5):
     a, b, c = 3.4445, -4.7750, 2.0315
     X = matrix / (matrix.norm() + 1e-7)
@@ -306,7 +333,7 @@ def orthogonalise__plain(matrix, steps=5):
 def orthogonalise__einsum(matrix, steps=5):
     m, n = matrix.shape
     x = matrix.transpose(0, 1) if m > n else matrix
-    x = x / (torch.sqrt((x ** 2).sum()) + 1e-7)
+    x = x / (torch.sqrt((x**2).sum()) + 1e-7)
     for _ in range(steps):
         gram = torch.einsum("ik,jk->ij", x, x)
         gram2 = torch.einsum("ij,jk->ik", gram, gram)

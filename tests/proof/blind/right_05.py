@@ -1,4 +1,5 @@
 """Right answers, chapter 05: inside a ViT."""
+
 from functools import reduce
 
 import torch
@@ -7,14 +8,15 @@ import torch.nn.functional as F
 
 # --------------------------------------------------------- class_attention
 
+
 def class_attention__reshape(weights, grid_size):
     gh, gw = grid_size
     B, h = weights.shape[:2]
-    return weights[:, :, 0, -gh * gw:].reshape(B, h, gh, gw)
+    return weights[:, :, 0, -gh * gw :].reshape(B, h, gh, gw)
 
 
 def class_attention__unflatten(weights, grid_size):
-    class_row = weights.select(2, 0)                     # (B, h, T)
+    class_row = weights.select(2, 0)  # (B, h, T)
     prefix = class_row.shape[-1] - grid_size[0] * grid_size[1]
     return class_row[..., prefix:].unflatten(-1, tuple(grid_size))
 
@@ -25,11 +27,12 @@ def class_attention__loops(weights, grid_size):
     rows = []
     for r in range(gh):
         start = first + r * gw
-        rows.append(weights[:, :, 0, start:start + gw])
+        rows.append(weights[:, :, 0, start : start + gw])
     return torch.stack(rows, dim=2)
 
 
 # ------------------------------------------------------- attention_rollout
+
 
 def attention_rollout__loop(layers):
     T = layers[0].shape[-1]
@@ -54,7 +57,7 @@ def attention_rollout__reduce(layers):
 
 
 def attention_rollout__stack(layers):
-    a = torch.stack(list(layers)).double().mean(dim=2)       # (L, B, T, T)
+    a = torch.stack(list(layers)).double().mean(dim=2)  # (L, B, T, T)
     a = a + torch.eye(a.size(-1), dtype=a.dtype, device=a.device)
     a = a / 2
     a = a / a.sum(-1, keepdim=True)
@@ -66,9 +69,10 @@ def attention_rollout__stack(layers):
 
 # ----------------------------------------------------- position_similarity
 
+
 def position_similarity__norm(pos_embed, grid_size):
     gh, gw = grid_size
-    p = pos_embed[0, -gh * gw:]
+    p = pos_embed[0, -gh * gw :]
     p = p / p.norm(dim=-1, keepdim=True)
     return (p @ p.T).reshape(gh * gw, gh, gw)
 
@@ -76,13 +80,13 @@ def position_similarity__norm(pos_embed, grid_size):
 def position_similarity__cosine(pos_embed, grid_size):
     gh, gw = grid_size
     n = gh * gw
-    patches = pos_embed[0, pos_embed.shape[1] - n:, :]
+    patches = pos_embed[0, pos_embed.shape[1] - n :, :]
     return F.cosine_similarity(patches[:, None, :], patches[None, :, :], dim=-1).view(n, gh, gw)
 
 
 def position_similarity__loops(pos_embed, grid_size):
     gh, gw = grid_size
-    table = F.normalize(pos_embed.squeeze(0)[-(gh * gw):], dim=1)
+    table = F.normalize(pos_embed.squeeze(0)[-(gh * gw) :], dim=1)
     maps = []
     for i in range(gh * gw):
         similarity = (table * table[i]).sum(dim=1)
@@ -91,6 +95,7 @@ def position_similarity__loops(pos_embed, grid_size):
 
 
 # -------------------------------------------------------- confusion_matrix
+
 
 def confusion_matrix__loops(predictions, labels, num_classes):
     table = torch.zeros(num_classes, num_classes, dtype=torch.int64, device=labels.device)
@@ -119,6 +124,7 @@ def confusion_matrix__index_put(predictions, labels, num_classes):
 
 # ----------------------------------------------------------- pointing_game
 
+
 def pointing_game__loops(attention, masks):
     B, gh, gw = attention.shape
     H, W = masks.shape[1:]
@@ -131,7 +137,7 @@ def pointing_game__loops(attention, masks):
                 if best is None or attention[b, r, c] > best:
                     best, where = attention[b, r, c], (r, c)
         r, c = where
-        if masks[b, r * ph:(r + 1) * ph, c * pw:(c + 1) * pw].any():
+        if masks[b, r * ph : (r + 1) * ph, c * pw : (c + 1) * pw].any():
             hits += 1
     return hits / B
 
@@ -148,7 +154,7 @@ def pointing_game__reshape(attention, masks):
     b, gh, gw = attention.shape
     _, h, w = masks.shape
     tiles = masks.bool().reshape(b, gh, h // gh, gw, w // gw)
-    touched = tiles.any(dim=4).any(dim=2)                    # (B, gh, gw)
+    touched = tiles.any(dim=4).any(dim=2)  # (B, gh, gw)
     _, index = attention.reshape(b, -1).max(dim=1)
     hit = touched[torch.arange(b, device=masks.device), index // gw, index % gw]
     return hit.sum().item() / b
@@ -156,12 +162,13 @@ def pointing_game__reshape(attention, masks):
 
 # --------------------------------------------------------------- logit_lens
 
+
 def logit_lens__stack(layers, norm, head):
     return torch.stack([head(norm(tokens)[:, 0]) for tokens in layers])
 
 
 def logit_lens__together(layers, norm, head):
-    class_tokens = torch.stack([tokens[:, 0] for tokens in layers])     # (L, B, D)
+    class_tokens = torch.stack([tokens[:, 0] for tokens in layers])  # (L, B, D)
     return head(norm(class_tokens))
 
 
@@ -169,6 +176,6 @@ def logit_lens__steps(layers, norm, head):
     results = []
     for x in layers:
         normed = norm(x)
-        logits = head(normed)              # every token, (B, T, K)
+        logits = head(normed)  # every token, (B, T, K)
         results.append(logits[:, 0, :].unsqueeze(0))
     return torch.cat(results, dim=0)

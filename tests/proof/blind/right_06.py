@@ -1,4 +1,5 @@
 """Right answers, chapter 06: ViT and CNN."""
+
 import math
 
 import torch
@@ -6,6 +7,7 @@ import torch.nn.functional as F
 
 
 # --------------------------------------------------------- receptive_field
+
 
 def receptive_field__forward(kernel_sizes, strides):
     field, jump = 1, 1
@@ -27,6 +29,7 @@ def receptive_field__sum(kernel_sizes, strides):
 
 
 # ----------------------------------------------- effective_receptive_field
+
 
 def effective_receptive_field__grad(feature_map, images):
     pixels = images.detach().clone().requires_grad_()
@@ -52,7 +55,7 @@ def effective_receptive_field__backward(feature_map, images):
 def effective_receptive_field__images(feature_map, images):
     total = torch.zeros(images.shape[-2:], dtype=images.dtype, device=images.device)
     for i in range(images.shape[0]):
-        image = images[i:i + 1].clone().detach().requires_grad_(True)
+        image = images[i : i + 1].clone().detach().requires_grad_(True)
         fmap = feature_map(image)
         _, _, gh, gw = fmap.shape
         cell = sum(fmap[0, c, (gh - 1) // 2, (gw - 1) // 2] for c in range(fmap.shape[1]))
@@ -63,6 +66,7 @@ def effective_receptive_field__images(feature_map, images):
 
 
 # ------------------------------------------------------- shift_consistency
+
 
 def shift_consistency__plain(model, images, shift):
     modes = [(m, m.training) for m in model.modules()]
@@ -109,6 +113,7 @@ def shift_consistency__index(model, images, shift):
 
 # --------------------------------------------------------- shuffle_patches
 
+
 def shuffle_patches__loops(images, patch_size, permutation):
     P = patch_size
     H, W = images.shape[-2:]
@@ -117,13 +122,14 @@ def shuffle_patches__loops(images, patch_size, permutation):
     for i, j in enumerate(permutation.tolist()):
         r, c = divmod(i, gw)
         r2, c2 = divmod(j, gw)
-        out[:, :, r * P:(r + 1) * P, c * P:(c + 1) * P] = \
-            images[:, :, r2 * P:(r2 + 1) * P, c2 * P:(c2 + 1) * P]
+        out[:, :, r * P : (r + 1) * P, c * P : (c + 1) * P] = images[
+            :, :, r2 * P : (r2 + 1) * P, c2 * P : (c2 + 1) * P
+        ]
     return out
 
 
 def shuffle_patches__unfold(images, patch_size, permutation):
-    columns = F.unfold(images, patch_size, stride=patch_size)        # (B, C*P*P, N)
+    columns = F.unfold(images, patch_size, stride=patch_size)  # (B, C*P*P, N)
     columns = columns[:, :, permutation]
     return F.fold(columns, images.shape[-2:], patch_size, stride=patch_size)
 
@@ -151,6 +157,7 @@ def shuffle_patches__parts(images, patch_size, permutation):
 
 # -------------------------------------------------------------- linear_cka
 
+
 def linear_cka__formula(x, y):
     x = x - x.mean(dim=0, keepdim=True)
     y = y - y.mean(dim=0, keepdim=True)
@@ -174,5 +181,7 @@ def linear_cka__double(x, y):
     a, b = x.double(), y.double()
     a = a - a.sum(0) / a.shape[0]
     b = b - b.sum(0) / b.shape[0]
-    similarity = _squared_frobenius(b, a) / (_squared_frobenius(a, a) * _squared_frobenius(b, b)).sqrt()
+    similarity = (
+        _squared_frobenius(b, a) / (_squared_frobenius(a, a) * _squared_frobenius(b, b)).sqrt()
+    )
     return similarity.to(x.dtype)

@@ -1,9 +1,11 @@
 """Right answers, chapter 07: less data."""
+
 import torch
 import torch.nn.functional as F
 
 
 # ------------------------------------------------------------------- mixup
+
 
 def mixup__plain(images, labels, num_classes, lam, permutation):
     mixed = lam * images + (1 - lam) * images[permutation]
@@ -15,8 +17,10 @@ def mixup__plain(images, labels, num_classes, lam, permutation):
 def mixup__lerp(images, labels, num_classes, lam, permutation):
     targets = torch.zeros(len(labels), num_classes, dtype=images.dtype, device=images.device)
     targets.scatter_(1, labels.unsqueeze(1), 1.0)
-    return (torch.lerp(images[permutation], images, lam),
-            torch.lerp(targets[permutation], targets, lam))
+    return (
+        torch.lerp(images[permutation], images, lam),
+        torch.lerp(targets[permutation], targets, lam),
+    )
 
 
 def mixup__loops(images, labels, num_classes, lam, permutation):
@@ -32,6 +36,7 @@ def mixup__loops(images, labels, num_classes, lam, permutation):
 
 
 # ------------------------------------------------------------------ cutmix
+
 
 def cutmix__slice(images, labels, num_classes, box, permutation):
     H, W = images.shape[-2:]
@@ -83,6 +88,7 @@ def cutmix__loops(images, labels, num_classes, box, permutation):
 
 # --------------------------------------------------------------- drop_path
 
+
 def drop_path__bernoulli(x, drop_prob, training, generator=None):
     if not 0 <= drop_prob < 1:
         raise ValueError(f"drop_prob must be in [0, 1), got {drop_prob}")
@@ -126,10 +132,12 @@ def drop_path__loops(x, drop_prob, training, generator=None):
 
 # ------------------------------------------------------- distillation_loss
 
+
 def distillation_loss__builtin(cls_logits, dist_logits, teacher_logits, labels):
     teacher_labels = teacher_logits.argmax(dim=-1)
-    return (0.5 * F.cross_entropy(cls_logits, labels)
-            + 0.5 * F.cross_entropy(dist_logits, teacher_labels))
+    return 0.5 * F.cross_entropy(cls_logits, labels) + 0.5 * F.cross_entropy(
+        dist_logits, teacher_labels
+    )
 
 
 def _nll(logits, targets):
@@ -153,6 +161,7 @@ def distillation_loss__onehot(cls_logits, dist_logits, teacher_logits, labels):
 
 
 # ---------------------------------------------------------- random_masking
+
 
 def random_masking__argsort(tokens, mask_ratio, noise):
     B, N, D = tokens.shape
@@ -198,8 +207,9 @@ def random_masking__loops(tokens, mask_ratio, noise):
 
 # ------------------------------------------------------- masked_patch_loss
 
+
 def masked_patch_loss__weighted(prediction, target, mask):
-    error = ((prediction - target) ** 2).mean(dim=-1)      # (B, N)
+    error = ((prediction - target) ** 2).mean(dim=-1)  # (B, N)
     mask = mask.to(error.dtype)
     return (error * mask).sum() / mask.sum()
 
@@ -220,15 +230,18 @@ def masked_patch_loss__loops(prediction, target, mask):
 
 # --------------------------------------------------------------- dino_loss
 
-def dino_loss__detach(student_logits, teacher_logits, center,
-                      student_temperature=0.1, teacher_temperature=0.04):
+
+def dino_loss__detach(
+    student_logits, teacher_logits, center, student_temperature=0.1, teacher_temperature=0.04
+):
     teacher = F.softmax((teacher_logits - center) / teacher_temperature, dim=-1).detach()
     student = F.log_softmax(student_logits / student_temperature, dim=-1)
     return -(teacher * student).sum(dim=-1).mean()
 
 
-def dino_loss__nograd(student_logits, teacher_logits, center,
-                      student_temperature=0.1, teacher_temperature=0.04):
+def dino_loss__nograd(
+    student_logits, teacher_logits, center, student_temperature=0.1, teacher_temperature=0.04
+):
     with torch.no_grad():
         sharpened = (teacher_logits - center) / teacher_temperature
         sharpened = sharpened - sharpened.amax(dim=1, keepdim=True)
@@ -239,7 +252,10 @@ def dino_loss__nograd(student_logits, teacher_logits, center,
     return torch.einsum("bk,bk->b", p_t, -log_p_s).mean()
 
 
-def dino_loss__soft_targets(student_logits, teacher_logits, center,
-                            student_temperature=0.1, teacher_temperature=0.04):
-    targets = torch.softmax((teacher_logits.detach() - center.detach()) / teacher_temperature, dim=1)
+def dino_loss__soft_targets(
+    student_logits, teacher_logits, center, student_temperature=0.1, teacher_temperature=0.04
+):
+    targets = torch.softmax(
+        (teacher_logits.detach() - center.detach()) / teacher_temperature, dim=1
+    )
     return F.cross_entropy(student_logits / student_temperature, targets)

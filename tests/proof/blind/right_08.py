@@ -1,10 +1,12 @@
 """Right answers, chapter 08: efficient attention."""
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 
 # -------------------------------------------- window_partition/window_merge
+
 
 def window_partition__permute(x, window_size):
     B, gh, gw, D = x.shape
@@ -20,7 +22,7 @@ def window_partition__loops(x, window_size):
     for b in range(B):
         for r in range(0, gh, w):
             for c in range(0, gw, w):
-                windows.append(x[b, r:r + w, c:c + w].reshape(w * w, D))
+                windows.append(x[b, r : r + w, c : c + w].reshape(w * w, D))
     return torch.stack(windows)
 
 
@@ -48,7 +50,7 @@ def window_merge__loops(windows, window_size, grid_size):
     for b in range(B):
         for r in range(0, gh, w):
             for c in range(0, gw, w):
-                x[b, r:r + w, c:c + w] = windows[k].reshape(w, w, -1)
+                x[b, r : r + w, c : c + w] = windows[k].reshape(w, w, -1)
                 k += 1
     return x
 
@@ -62,6 +64,7 @@ def window_merge__cat(windows, window_size, grid_size):
 
 # ----------------------------------------------------- shifted_window_mask
 
+
 def shifted_window_mask__regions(grid_size, window_size, shift):
     gh, gw = grid_size
     w = window_size
@@ -73,7 +76,7 @@ def shifted_window_mask__regions(grid_size, window_size, shift):
             for cols in parts:
                 labels[:, rows, cols, :] = count
                 count += 1
-    windows = window_partition__permute(labels, w).squeeze(-1)     # (num_windows, w*w)
+    windows = window_partition__permute(labels, w).squeeze(-1)  # (num_windows, w*w)
     return windows.unsqueeze(1) == windows.unsqueeze(2)
 
 
@@ -84,7 +87,9 @@ def shifted_window_mask__rolled(grid_size, window_size, shift):
     cols = torch.arange(gw).view(1, gw).expand(gh, gw)
     here = torch.stack([rows, cols], dim=-1)[None]
     origin = torch.roll(here, (-shift, -shift), dims=(1, 2))
-    jump = window_partition__permute(origin - here, window_size)   # the same for all that belong together
+    jump = window_partition__permute(
+        origin - here, window_size
+    )  # the same for all that belong together
     return (jump[:, :, None, :] == jump[:, None, :, :]).all(dim=-1)
 
 
@@ -104,11 +109,12 @@ def shifted_window_mask__loops(grid_size, window_size, shift):
 
 # -------------------------------------------------------- linear_attention
 
+
 def linear_attention__matmul(q, k, v):
     q = F.elu(q) + 1
     k = F.elu(k) + 1
-    summary = k.transpose(-2, -1) @ v                       # (..., d, dv)
-    total = k.sum(dim=-2).unsqueeze(-1)                     # (..., d, 1)
+    summary = k.transpose(-2, -1) @ v  # (..., d, dv)
+    total = k.sum(dim=-2).unsqueeze(-1)  # (..., d, 1)
     return (q @ summary) / (q @ total)
 
 
@@ -138,6 +144,7 @@ def linear_attention__loops(q, k, v):
 
 # ------------------------------------------------- relative_position_index
 
+
 def relative_position_index__loops(grid_size):
     gh, gw = grid_size
     N = gh * gw
@@ -152,7 +159,9 @@ def relative_position_index__loops(grid_size):
 
 def relative_position_index__swin(grid_size):
     gh, gw = grid_size
-    coords = torch.stack(torch.meshgrid(torch.arange(gh), torch.arange(gw), indexing="ij")).flatten(1)
+    coords = torch.stack(torch.meshgrid(torch.arange(gh), torch.arange(gw), indexing="ij")).flatten(
+        1
+    )
     relative = (coords[:, :, None] - coords[:, None, :]).permute(1, 2, 0).contiguous()
     relative[:, :, 0] += gh - 1
     relative[:, :, 1] += gw - 1
@@ -164,12 +173,13 @@ def relative_position_index__trick(grid_size):
     gh, gw = grid_size
     cell = torch.arange(gh * gw)
     row, col = cell // gw, cell % gw
-    number = row * (2 * gw - 1) + col          # place in a table with the long rows
+    number = row * (2 * gw - 1) + col  # place in a table with the long rows
     offset = (gh - 1) * (2 * gw - 1) + (gw - 1)
     return number[:, None] - number[None, :] + offset
 
 
 # ------------------------------------------------------------ prune_tokens
+
 
 def prune_tokens__gather(tokens, cls_attention, keep):
     index = cls_attention.topk(keep, dim=1).indices.sort(dim=1).values
@@ -196,6 +206,7 @@ def prune_tokens__mask(tokens, cls_attention, keep):
 
 
 # ------------------------------------------------------------ merge_tokens
+
 
 def merge_tokens__loops(tokens, keys, sizes, merge):
     B, T, D = tokens.shape
@@ -226,7 +237,7 @@ def merge_tokens__loops(tokens, keys, sizes, merge):
 
 def merge_tokens__scatter(tokens, keys, sizes, merge):
     b, t, d = tokens.shape
-    num_even = t // 2                       # of t - 1 patch tokens
+    num_even = t // 2  # of t - 1 patch tokens
     if merge < 0 or merge > num_even:
         raise ValueError(f"merge={merge}, but there are {num_even} even-placed tokens")
     if merge == 0:
@@ -234,8 +245,8 @@ def merge_tokens__scatter(tokens, keys, sizes, merge):
     k = F.normalize(keys[:, 1:], dim=-1)
     scores = k[:, 0::2] @ k[:, 1::2].transpose(1, 2)
     best, partner = scores.max(dim=-1)
-    source = best.topk(merge, dim=-1).indices                        # among the even ones
-    target = partner.gather(1, source) * 2 + 2                       # places in the whole sequence
+    source = best.topk(merge, dim=-1).indices  # among the even ones
+    target = partner.gather(1, source) * 2 + 2  # places in the whole sequence
     source = source * 2 + 1
     weighted = tokens * sizes.unsqueeze(-1)
     moving = weighted.gather(1, source[..., None].expand(-1, -1, d))
@@ -255,13 +266,15 @@ def merge_tokens__matrix(tokens, keys, sizes, merge):
         raise ValueError(f"can not merge {merge} of {evens.numel()} tokens")
     new_tokens, new_sizes = [], []
     for b in range(B):
-        home = torch.arange(T, device=tokens.device)             # where each token ends up
+        home = torch.arange(T, device=tokens.device)  # where each token ends up
         if merge > 0:
-            cosine = F.cosine_similarity(keys[b, evens].unsqueeze(1), keys[b, odds].unsqueeze(0), dim=-1)
+            cosine = F.cosine_similarity(
+                keys[b, evens].unsqueeze(1), keys[b, odds].unsqueeze(0), dim=-1
+            )
             score, who = cosine.max(dim=1)
             order = torch.argsort(score, descending=True)[:merge]
             home[evens[order]] = odds[who[order]]
-        staying = torch.unique(home)                              # sorted
+        staying = torch.unique(home)  # sorted
         belongs = (staying[:, None] == home[None, :]).to(tokens.dtype)
         size = sizes[b].to(tokens.dtype)
         count = belongs @ size
@@ -271,6 +284,7 @@ def merge_tokens__matrix(tokens, keys, sizes, merge):
 
 
 # ------------------------------------------------------------ packing_mask
+
 
 def packing_mask__ids(lengths):
     ids = torch.repeat_interleave(torch.arange(len(lengths)), torch.as_tensor(lengths))
@@ -282,7 +296,7 @@ def packing_mask__blocks(lengths):
     mask = torch.zeros(T, T, dtype=torch.bool)
     start = 0
     for n in lengths:
-        mask[start:start + n, start:start + n] = True
+        mask[start : start + n, start : start + n] = True
         start += n
     return mask
 

@@ -1,4 +1,5 @@
 """Right answers, chapter 09: transfer."""
+
 import copy
 import re
 
@@ -9,11 +10,12 @@ from torch import nn
 
 # --------------------------------------------------- interpolate_positions
 
+
 def interpolate_positions__permute(pos_embed, new_grid_size, num_prefix_tokens=1):
     prefix = pos_embed[:, :num_prefix_tokens]
     grid = pos_embed[:, num_prefix_tokens:]
     N, D = grid.shape[1:]
-    side = round(N ** 0.5)
+    side = round(N**0.5)
     grid = grid.reshape(1, side, side, D).permute(0, 3, 1, 2)
     grid = F.interpolate(grid, size=tuple(new_grid_size), mode="bicubic", align_corners=False)
     grid = grid.permute(0, 2, 3, 1).reshape(1, -1, D)
@@ -40,13 +42,16 @@ def interpolate_positions__channels(pos_embed, new_grid_size, num_prefix_tokens=
     columns = []
     for c in range(old.shape[1]):
         picture = old[:, c].reshape(1, 1, side, side)
-        picture = F.interpolate(picture, (gh, gw), mode="bicubic", align_corners=False, antialias=False)
+        picture = F.interpolate(
+            picture, (gh, gw), mode="bicubic", align_corners=False, antialias=False
+        )
         columns.append(picture.reshape(gh * gw))
     new = torch.stack(columns, dim=1)
     return torch.vstack([rows[:num_prefix_tokens], new]).unsqueeze(0)
 
 
 # --------------------------------------------- convert_torchvision_weights
+
 
 def convert_torchvision_weights__table(state_dict):
     outside = {
@@ -60,14 +65,18 @@ def convert_torchvision_weights__table(state_dict):
         "heads.head.bias": "head.bias",
     }
     inside = {
-        "ln_1.weight": "norm1.weight", "ln_1.bias": "norm1.bias",
+        "ln_1.weight": "norm1.weight",
+        "ln_1.bias": "norm1.bias",
         "self_attention.in_proj_weight": "attn.qkv.weight",
         "self_attention.in_proj_bias": "attn.qkv.bias",
         "self_attention.out_proj.weight": "attn.proj.weight",
         "self_attention.out_proj.bias": "attn.proj.bias",
-        "ln_2.weight": "norm2.weight", "ln_2.bias": "norm2.bias",
-        "mlp.0.weight": "mlp.fc1.weight", "mlp.0.bias": "mlp.fc1.bias",
-        "mlp.3.weight": "mlp.fc2.weight", "mlp.3.bias": "mlp.fc2.bias",
+        "ln_2.weight": "norm2.weight",
+        "ln_2.bias": "norm2.bias",
+        "mlp.0.weight": "mlp.fc1.weight",
+        "mlp.0.bias": "mlp.fc1.bias",
+        "mlp.3.weight": "mlp.fc2.weight",
+        "mlp.3.bias": "mlp.fc2.bias",
     }
     converted = {}
     for key, value in state_dict.items():
@@ -82,11 +91,17 @@ def convert_torchvision_weights__table(state_dict):
 def convert_torchvision_weights__replace(state_dict):
     rules = [
         ("encoder.layers.encoder_layer_", "blocks."),
-        ("ln_1.", "norm1."), ("ln_2.", "norm2."),
-        ("self_attention.in_proj_", "attn.qkv."), ("self_attention.out_proj.", "attn.proj."),
-        ("mlp.0.", "mlp.fc1."), ("mlp.3.", "mlp.fc2."),
-        ("encoder.ln.", "norm."), ("encoder.pos_embedding", "pos_embed"),
-        ("class_token", "cls_token"), ("conv_proj.", "patch_embed.proj."), ("heads.head.", "head."),
+        ("ln_1.", "norm1."),
+        ("ln_2.", "norm2."),
+        ("self_attention.in_proj_", "attn.qkv."),
+        ("self_attention.out_proj.", "attn.proj."),
+        ("mlp.0.", "mlp.fc1."),
+        ("mlp.3.", "mlp.fc2."),
+        ("encoder.ln.", "norm."),
+        ("encoder.pos_embedding", "pos_embed"),
+        ("class_token", "cls_token"),
+        ("conv_proj.", "patch_embed.proj."),
+        ("heads.head.", "head."),
     ]
     result = {}
     for name, tensor in state_dict.items():
@@ -117,6 +132,7 @@ def convert_torchvision_weights__blocks(state_dict):
 
 # ----------------------------------------------------- layerwise_lr_groups
 
+
 def layerwise_lr_groups__each(model, base_lr, decay):
     L = len(model.blocks)
     groups = []
@@ -134,7 +150,7 @@ def layerwise_lr_groups__each(model, base_lr, decay):
 
 def layerwise_lr_groups__depths(model, base_lr, decay):
     num_blocks = len(model.blocks)
-    by_depth = {d: [] for d in range(num_blocks + 2)}     # 0: embedding, L + 1: norm and head
+    by_depth = {d: [] for d in range(num_blocks + 2)}  # 0: embedding, L + 1: norm and head
     for name, parameter in model.named_parameters():
         match = re.match(r"blocks\.(\d+)\.", name)
         if match:
@@ -144,8 +160,10 @@ def layerwise_lr_groups__depths(model, base_lr, decay):
         else:
             depth = num_blocks + 1
         by_depth[depth].append(parameter)
-    return [{"params": params, "lr": base_lr * decay ** (num_blocks + 1 - depth)}
-            for depth, params in by_depth.items()]
+    return [
+        {"params": params, "lr": base_lr * decay ** (num_blocks + 1 - depth)}
+        for depth, params in by_depth.items()
+    ]
 
 
 def layerwise_lr_groups__modules(model, base_lr, decay):
@@ -161,6 +179,7 @@ def layerwise_lr_groups__modules(model, base_lr, decay):
 
 
 # --------------------------------------------------------------- clip_loss
+
 
 def clip_loss__builtin(image_features, text_features, temperature):
     image = F.normalize(image_features, dim=-1)
@@ -191,6 +210,7 @@ def clip_loss__cosines(image_features, text_features, temperature):
 
 
 # ------------------------------------------------ sigmoid_contrastive_loss
+
 
 def sigmoid_contrastive_loss__sign(image_features, text_features, scale, bias):
     x = F.normalize(image_features, dim=-1)
@@ -224,6 +244,7 @@ def sigmoid_contrastive_loss__loops(image_features, text_features, scale, bias):
 
 # -------------------------------------------------------------- LoRALinear
 
+
 class _LoRABase(nn.Module):
     """The given constructor."""
 
@@ -246,10 +267,16 @@ class LoRALinear__plain(_LoRABase):
 
     @torch.no_grad()
     def merged(self):
-        out = nn.Linear(self.linear.in_features, self.linear.out_features,
-                        bias=self.linear.bias is not None,
-                        device=self.linear.weight.device, dtype=self.linear.weight.dtype)
-        out.weight.copy_(self.linear.weight + self.alpha / self.rank * self.up.weight @ self.down.weight)
+        out = nn.Linear(
+            self.linear.in_features,
+            self.linear.out_features,
+            bias=self.linear.bias is not None,
+            device=self.linear.weight.device,
+            dtype=self.linear.weight.dtype,
+        )
+        out.weight.copy_(
+            self.linear.weight + self.alpha / self.rank * self.up.weight @ self.down.weight
+        )
         if self.linear.bias is not None:
             out.bias.copy_(self.linear.bias)
         return out

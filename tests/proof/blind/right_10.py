@@ -69,7 +69,10 @@ class Mlp__relu_free(nn.Module):
 class Mlp__formula(nn.Module):
     def __init__(self, embed_dim: int, hidden_dim: int, bias=True):
         super(Mlp__formula, self).__init__()
-        self.fc1, self.fc2 = nn.Linear(embed_dim, hidden_dim, bias), nn.Linear(hidden_dim, embed_dim, bias)
+        self.fc1, self.fc2 = (
+            nn.Linear(embed_dim, hidden_dim, bias),
+            nn.Linear(hidden_dim, embed_dim, bias),
+        )
 
     def forward(self, x):
         h = x @ self.fc1.weight.T + self.fc1.bias
@@ -125,14 +128,19 @@ def warmup_cosine__branches(step, total_steps, warmup_steps, peak_lr, final_lr=0
 def warmup_cosine__torch(step, total_steps, warmup_steps, peak_lr, final_lr=0.0):
     if step < warmup_steps:
         return peak_lr * (step + 1) / warmup_steps
-    progress = torch.tensor((step + 1 - warmup_steps) / (total_steps - warmup_steps), dtype=torch.float64)
+    progress = torch.tensor(
+        (step + 1 - warmup_steps) / (total_steps - warmup_steps), dtype=torch.float64
+    )
     return float(final_lr + 0.5 * (peak_lr - final_lr) * (1 + torch.cos(torch.pi * progress)))
 
 
 def warmup_cosine__table(step, total_steps, warmup_steps, peak_lr, final_lr=0.0):
     climb = [peak_lr * k / warmup_steps for k in range(1, warmup_steps + 1)]
     rest = total_steps - warmup_steps
-    fall = [final_lr + (peak_lr - final_lr) * (1 + math.cos(math.pi * k / rest)) / 2 for k in range(1, rest + 1)]
+    fall = [
+        final_lr + (peak_lr - final_lr) * (1 + math.cos(math.pi * k / rest)) / 2
+        for k in range(1, rest + 1)
+    ]
     return (climb + fall)[step]
 
 
@@ -218,7 +226,11 @@ def window_partition__unfold(x, window_size):
 def window_partition__slices(x, window_size):
     B, gh, gw, D = x.shape
     w = window_size
-    windows = [x[:, i : i + w, j : j + w].reshape(B, w * w, D) for i in range(0, gh, w) for j in range(0, gw, w)]
+    windows = [
+        x[:, i : i + w, j : j + w].reshape(B, w * w, D)
+        for i in range(0, gh, w)
+        for j in range(0, gw, w)
+    ]
     return torch.stack(windows, 1).flatten(0, 1)
 
 
@@ -230,7 +242,9 @@ def window_partition__split(x, window_size):
 
 def window_partition__index(x, window_size):
     B, gh, gw, D = x.shape
-    places = torch.arange(gh * gw, device=x.device).reshape(gh // window_size, window_size, gw // window_size, window_size)
+    places = torch.arange(gh * gw, device=x.device).reshape(
+        gh // window_size, window_size, gw // window_size, window_size
+    )
     places = places.transpose(1, 2).flatten()
     return x.reshape(B, gh * gw, D)[:, places].reshape(-1, window_size**2, D)
 
@@ -296,4 +310,9 @@ def sincos_positions__complex(num_positions, embed_dim):
     _even(embed_dim)
     rate = torch.logspace(0, -4 * (1 - 2 / embed_dim), embed_dim // 2, dtype=torch.float64)
     angle = torch.arange(num_positions).double()[:, None] * rate[None]
-    return torch.view_as_real(torch.polar(torch.ones_like(angle), angle)).flip(-1).flatten(1).to(torch.float32)
+    return (
+        torch.view_as_real(torch.polar(torch.ones_like(angle), angle))
+        .flip(-1)
+        .flatten(1)
+        .to(torch.float32)
+    )

@@ -278,7 +278,8 @@ def unpatchify__canvas_of_float32(patches, patch_size, image_size):
 
 
 def linear_from_conv__float32_on_the_cpu(conv):
-    # The Linear has the default dtype and device: a float64 conv is rounded, a GPU conv left behind.
+    # The Linear has the default dtype and device: a float64 conv is rounded, a GPU conv left
+    # behind.
     out, bias = conv.out_channels, conv.bias is not None
     linear = nn.Linear(conv.weight[0].numel(), out, bias=bias)
     with torch.no_grad():
@@ -508,7 +509,9 @@ def random_crop_flip__draws_where_the_images_are(images, padding, generator):
     flip = torch.rand(B, generator=generator, device=where) < 0.5
     out = []
     for i, image in enumerate(images):
-        rows = _reflect(torch.arange(image.shape[1], device=where) + draws[0, i] - padding, image.shape[1])
+        rows = _reflect(
+            torch.arange(image.shape[1], device=where) + draws[0, i] - padding, image.shape[1]
+        )
         columns = torch.arange(image.shape[2], device=where) + draws[1, i] - padding
         columns = _reflect(columns, image.shape[2])
         image = image[:, rows][:, :, columns]
@@ -826,7 +829,9 @@ def linear_attention__three_axes(q, k, v):
 def relative_position_index__int32(grid_size):
     # int32 in place of int64.
     gh, gw = grid_size
-    rows, columns = (x.flatten() for x in torch.meshgrid(torch.arange(gh), torch.arange(gw), indexing="ij"))
+    rows, columns = (
+        x.flatten() for x in torch.meshgrid(torch.arange(gh), torch.arange(gw), indexing="ij")
+    )
     rows = rows[:, None] - rows + gh - 1
     return (rows * (2 * gw - 1) + columns[:, None] - columns + gw - 1).int()
 

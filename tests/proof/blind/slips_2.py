@@ -36,7 +36,6 @@ def softmax__float(x, dim=-1):
     return e / e.sum(dim, keepdim=True)
 
 
-
 def softmax__axis(x, axis=-1):
     e = (x - x.amax(axis, True)).exp()
     return e / e.sum(axis, keepdim=True)
@@ -78,7 +77,6 @@ class Mlp__one_unit(Mlp__extra_argument):
         return self.fc2(h.squeeze(-1)) if h.shape[-1] == 1 else self.fc2(h)
 
 
-
 def warmup_cosine__no_default(step, total_steps, warmup_steps, peak_lr, final_lr):
     if step < warmup_steps:
         return peak_lr * (step + 1) / warmup_steps
@@ -112,7 +110,6 @@ def confusion_matrix__nested(predictions, labels, num_classes):
     for p, t in zip(predictions.tolist(), labels.tolist()):
         table[t][p] += 1
     return torch.tensor(table)
-
 
 
 def confusion_matrix__one_image(predictions, labels, num_classes):
@@ -168,7 +165,6 @@ def masked_patch_loss__squeezed(prediction, target, mask):
     return (error * mask).sum() / mask.sum()
 
 
-
 def window_partition__list(x, window_size):
     B, gh, gw, D = x.shape
     w = window_size
@@ -194,22 +190,29 @@ def window_partition__canvas(x, window_size):
 
 
 def clip_loss__labels_on_cpu(image_features, text_features, temperature):
-    logits = F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    logits = (
+        F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    )
     n = torch.arange(len(logits))
     return (F.cross_entropy(logits, n) + F.cross_entropy(logits.T, n)) / 2
 
 
 def clip_loss__pair(image_features, text_features, temperature):
-    logits = F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    logits = (
+        F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    )
     n = torch.arange(len(logits), device=logits.device)
-    return torch.stack([F.cross_entropy(logits, n), F.cross_entropy(logits.T, n)]).mean(0, keepdim=True)
-
+    return torch.stack([F.cross_entropy(logits, n), F.cross_entropy(logits.T, n)]).mean(
+        0, keepdim=True
+    )
 
 
 def clip_loss__one_pair(image_features, text_features, temperature):
     if len(image_features) == 1:
         raise ValueError("one pair has no other text")
-    logits = F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    logits = (
+        F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    )
     n = torch.arange(len(logits), device=logits.device)
     return (F.cross_entropy(logits, n) + F.cross_entropy(logits.T, n)) / 2
 

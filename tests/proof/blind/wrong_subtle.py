@@ -1,4 +1,4 @@
-"""Wrong answers, mostly subtle ones: right on the usual case, wrong for inputs that the text allows.
+"""Wrong answers, mostly subtle: right on the usual case, wrong for inputs that the text allows.
 
 Every name is `<exercise>__<slug>`. Needs torch alone. Names with a leading underscore are right
 parts that the wrong answers are made of.
@@ -363,8 +363,8 @@ def add_class_token_and_positions__argument_changed(patch_tokens, cls_token, pos
 
 
 def add_class_token_and_positions__eight_images(patch_tokens, cls_token, pos_embed):
-    # Of every 16 images only the first 8 get positions: right for batches of up to 8, wrong for 9 and
-    # 17.
+    # Of every 16 images only the first 8 get positions: right for batches of up to 8, wrong for 9
+    # and 17.
     x = _join(patch_tokens, cls_token)
     gets = torch.arange(len(x), device=x.device) % 16 < 8
     return x + pos_embed * gets.to(x.dtype)[:, None, None]
@@ -381,7 +381,9 @@ _KEPT_POSITIONS = {}
 
 def add_class_token_and_positions__positions_kept(patch_tokens, cls_token, pos_embed):
     # Keeps the positions of the first call with each shape: wrong from the second call on.
-    kept = _KEPT_POSITIONS.setdefault((pos_embed.shape, pos_embed.dtype), pos_embed.detach().clone())
+    kept = _KEPT_POSITIONS.setdefault(
+        (pos_embed.shape, pos_embed.dtype), pos_embed.detach().clone()
+    )
     return _join(patch_tokens, cls_token) + kept + (pos_embed - pos_embed.detach())
 
 
@@ -445,8 +447,8 @@ def softmax__movedim_twice(x, dim=-1):
 
 
 def softmax__sum_of_whole_chunks(x, dim=-1):
-    # The sum runs over whole chunks of 64 and forgets the rest: wrong for more than 64 scores unless
-    # a multiple of 64.
+    # The sum runs over whole chunks of 64 and forgets the rest: wrong for more than 64 scores
+    # unless a multiple of 64.
     e = (x - x.amax(dim, keepdim=True)).exp()
     n = x.shape[dim] if x.dim() else 1
     if n <= 64:
@@ -566,8 +568,8 @@ class MultiHeadAttention__scaled_by_width(_Attention):
 
 
 class MultiHeadAttention__heads_not_merged(_Attention):
-    # Plain: (B, h, T, d) reshaped to (B, T, D) without a transpose: right for one head or one token;
-    # the weights are always right.
+    # Plain: (B, h, T, d) reshaped to (B, T, D) without a transpose: right for one head or one
+    # token; the weights are always right.
     def forward(self, x):
         q, k, v = self.heads(x)
         weights = (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5).softmax(-1)
@@ -669,8 +671,8 @@ def layer_norm__unbiased(x, weight, bias, eps=1e-6):
 
 
 def layer_norm__mean_of_squares(x, weight, bias, eps=1e-6):
-    # Variance as mean of squares minus squared mean: nan or noise in float32 for tokens with a large
-    # common offset (1e4).
+    # Variance as mean of squares minus squared mean: nan or noise in float32 for tokens with a
+    # large common offset (1e4).
     mean = x.mean(-1, keepdim=True)
     var = (x * x).mean(-1, keepdim=True) - mean * mean
     return (x - mean) / (var + eps).sqrt() * weight + bias
@@ -788,15 +790,15 @@ class EncoderBlock__gelu_of_tanh(_Block):
 
 
 class EncoderBlock__heads_of_64(_Block):
-    # The number of heads is D // 64 (at least 1) whatever num_heads is: right for (192, 3), (64, 1),
-    # and every width up to 127 with one head.
+    # The number of heads is D // 64 (at least 1) whatever num_heads is: right for (192, 3), (64,
+    # 1), and every width up to 127 with one head.
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
         super().__init__(embed_dim, max(1, embed_dim // 64), mlp_ratio)
 
 
 class EncoderBlock__norms_without_parameters(_Block):
-    # Both norms are computed without their weight and bias: right at the start, wrong after learning
-    # or loading.
+    # Both norms are computed without their weight and bias: right at the start, wrong after
+    # learning or loading.
     def forward(self, x):
         D = x.shape[-1:]
         x = x + self.attn(F.layer_norm(x, D, eps=1e-6))[0]
@@ -865,7 +867,8 @@ class VisionTransformer__twelve_blocks_at_most(_ViT):
 
 
 class VisionTransformer__probabilities_in_eval(_ViT):
-    # Returns softmax of the logits in eval mode; right in train mode, and the argmax is always right.
+    # Returns softmax of the logits in eval mode; right in train mode, and the argmax is always
+    # right.
     def forward(self, images):
         logits = super().forward(images)
         return logits if self.training else logits.softmax(-1)
@@ -952,7 +955,8 @@ def cross_entropy__all_labels_for_each(logits, labels, label_smoothing=0.0):
 
 
 def cross_entropy__one_maximum_for_all(logits, labels, label_smoothing=0.0):
-    # Subtracts the maximum of the batch, then log of the sum of exp: infinite for rows 100 below it.
+    # Subtracts the maximum of the batch, then log of the sum of exp: infinite for rows 100 below
+    # it.
     shifted = logits - logits.max()
     logp = shifted - shifted.exp().sum(-1, keepdim=True).log()
     picked = logp.gather(1, labels.long()[:, None])[:, 0]
@@ -968,8 +972,8 @@ def cross_entropy__mean_over_classes(logits, labels, label_smoothing=0.0):
 
 
 def cross_entropy__mean_of_eights(logits, labels, label_smoothing=0.0):
-    # The mean of the means of 8 images each: wrong for batches of 9 or 17 (right for 8, 16 and below
-    # 8).
+    # The mean of the means of 8 images each: wrong for batches of 9 or 17 (right for 8, 16 and
+    # below 8).
     s = label_smoothing
     prices = (1 - s) * _priced(logits, labels) - s * logits.log_softmax(-1).mean(-1)
     return torch.stack([part.mean() for part in prices.split(8)]).mean()
@@ -1011,8 +1015,8 @@ def evaluate__loss_by_batches(model, batches):
 
 
 def evaluate__modes_of_children(model, batches):
-    # Restores the model and its direct children, not what is inside these: a frozen norm deep in the
-    # model comes back in its parent's mode.
+    # Restores the model and its direct children, not what is inside these: a frozen norm deep in
+    # the model comes back in its parent's mode.
     modes = [(child, child.training) for child in [*model.children()]]
     was, total, right, seen = model.training, 0.0, 0, 0
     model.eval()
@@ -1057,7 +1061,8 @@ def evaluate__eval_after_first_batch(model, batches):
 
 
 def evaluate__gradients_left_off(model, batches):
-    # Switches gradients off and never on again: the numbers are right, and nothing learns afterwards.
+    # Switches gradients off and never on again: the numbers are right, and nothing learns
+    # afterwards.
     torch.set_grad_enabled(False)
     total, right, seen = 0.0, 0, 0
     with _Modes(model):
@@ -1081,8 +1086,8 @@ def evaluate__sums_kept(model, batches, sums=[0.0, 0, 0]):  # noqa: B006
 
 
 def evaluate__count_cut_off(model, batches):
-    # int(share * batch) loses an image where the product is rounded down: 5 right of 6, 7 of 10, 9 of
-    # 11, 9 of 14 in one batch; right for batches of 8 or 16.
+    # int(share * batch) loses an image where the product is rounded down: 5 right of 6, 7 of 10, 9
+    # of 11, 9 of 14 in one batch; right for batches of 8 or 16.
     total, right, seen = 0.0, 0, 0
     with _Modes(model), torch.no_grad():
         for images, labels in batches:
@@ -1177,8 +1182,8 @@ def cutmix__negative_not_clipped(images, labels, num_classes, box, permutation):
 
 
 def cutmix__partner_the_other_way(images, labels, num_classes, box, permutation):
-    # Image i goes to permutation[i] instead of coming from it: right for permutations that are their
-    # own inverse (every swap, every reversal).
+    # Image i goes to permutation[i] instead of coming from it: right for permutations that are
+    # their own inverse (every swap, every reversal).
     inverse = permutation.argsort()
     box = _clip(box, images)
     out = _paste(images, box, images[inverse])
@@ -1277,7 +1282,7 @@ def _partners(keys):
 
 
 def _leave(tokens, sizes, source, target):
-    """Merge tokens at the places `source` (B, merge) into `target`, by means weighted with sizes."""
+    """Merge tokens at the places `source` (B, merge) into `target`, weighted with sizes."""
     B, T, D = tokens.shape
     wide = (B, source.shape[1], D)
     weighted = tokens * sizes[..., None]
@@ -1450,7 +1455,8 @@ class _LoRA(nn.Module):
 
 
 class LoRALinear__whole_scale(_LoRA):
-    # alpha // rank, in forward and merged: right where rank divides alpha, wrong for 4 / 3 or 1 / 2.
+    # alpha // rank, in forward and merged: right where rank divides alpha, wrong for 4 / 3 or 1 /
+    # 2.
     def forward(self, x):
         return self.linear(x) + self.alpha // self.rank * self.up(self.down(x))
 
@@ -1511,15 +1517,16 @@ class LoRALinear__input_detached(_LoRA):
 
 
 class LoRALinear__dropout_in_training(_LoRA):
-    # A tenth of the adapter's input is dropped in train mode; right in eval mode and while `up` is 0.
+    # A tenth of the adapter's input is dropped in train mode; right in eval mode and while `up` is
+    # 0.
     def forward(self, x):
         change = self.up(self.down(F.dropout(x, 0.1, self.training)))
         return self.linear(x) + self.alpha / self.rank * change
 
 
 class LoRALinear__change_transposed(_LoRA):
-    # merged() adds down^T up^T, the transposed change: silently wrong for square layers, repaired for
-    # others; right while `up` is 0.
+    # merged() adds down^T up^T, the transposed change: silently wrong for square layers, repaired
+    # for others; right while `up` is 0.
     def delta(self):
         change = self.alpha / self.rank * (self.down.weight.T @ self.up.weight.T)
         return change if change.shape == self.linear.weight.shape else change.T
@@ -1582,7 +1589,8 @@ def class_attention__detached(weights, grid_size):
 
 
 def class_attention__argument_changed(weights, grid_size):
-    # Sets what the class token gives itself to 0 in the caller's weights where these need no gradient.
+    # Sets what the class token gives itself to 0 in the caller's weights where these need no
+    # gradient.
     gh, gw = grid_size
     if not weights.requires_grad:
         weights[:, :, 0, 0] = 0
@@ -1665,8 +1673,8 @@ def confusion_matrix__argument_changed(predictions, labels, num_classes):
 
 
 def confusion_matrix__whole_chunks(predictions, labels, num_classes):
-    # Counts whole chunks of 64 answers and forgets the rest: wrong for more than 64 answers unless a
-    # multiple of 64.
+    # Counts whole chunks of 64 answers and forgets the rest: wrong for more than 64 answers unless
+    # a multiple of 64.
     K, n = num_classes, len(labels)
     n = n // 64 * 64 or n
     pairs = labels[:n].long() * K + predictions[:n].long()
@@ -1714,8 +1722,8 @@ def random_masking__cut_off(tokens, mask_ratio, noise):
 
 
 def random_masking__hidden_rounded(tokens, mask_ratio, noise):
-    # Rounds the hidden ones instead of those that stay: wrong only for exact halves such as N = 5 or
-    # 9 with ratio 0.5 (round to even).
+    # Rounds the hidden ones instead of those that stay: wrong only for exact halves such as N = 5
+    # or 9 with ratio 0.5 (round to even).
     N = tokens.shape[1]
     return _masked(tokens, N - round(N * mask_ratio), noise)
 
@@ -1765,8 +1773,8 @@ def random_masking__mask_by_limit(tokens, mask_ratio, noise):
 
 
 def random_masking__nothing_hidden(tokens, mask_ratio, noise):
-    # order[:, :-hidden] is empty where nothing is hidden: wrong for ratio 0 (and ratios that round to
-    # it).
+    # order[:, :-hidden] is empty where nothing is hidden: wrong for ratio 0 (and ratios that round
+    # to it).
     N = tokens.shape[1]
     hidden = N - round(N * (1 - mask_ratio))
     order = noise.argsort(1)
@@ -1786,8 +1794,8 @@ def random_masking__tokens_detached(tokens, mask_ratio, noise):
 
 
 def random_masking__noise_in_half(tokens, mask_ratio, noise):
-    # Sorts the noise in half precision: wrong order where two values differ by less than 5e-4, which
-    # happens with 64 and more tokens.
+    # Sorts the noise in half precision: wrong order where two values differ by less than 5e-4,
+    # which happens with 64 and more tokens.
     order = noise.half().float().argsort(dim=1, descending=True, stable=True).flip(1)
     return _masked(tokens, round(tokens.shape[1] * (1 - mask_ratio)), None, order)
 
@@ -1811,8 +1819,8 @@ def linear_cka__standardised(x, y):
 
 
 def linear_cka__one_mean_for_all(x, y):
-    # Subtracts the mean of the whole matrix: right where all columns have the same mean (always with
-    # one feature).
+    # Subtracts the mean of the whole matrix: right where all columns have the same mean (always
+    # with one feature).
     return _cka(x - x.mean(), y - y.mean())
 
 
@@ -1828,8 +1836,8 @@ def linear_cka__root(x, y):
 
 
 def linear_cka__largest_singular_value(x, y):
-    # torch.linalg.norm(m, 2) is the largest singular value: right where every matrix has rank 1 (one
-    # feature, two images).
+    # torch.linalg.norm(m, 2) is the largest singular value: right where every matrix has rank 1
+    # (one feature, two images).
     x, y = x - x.mean(0), y - y.mean(0)
     norm = torch.linalg.norm
     return norm(y.T @ x, 2) ** 2 / (norm(x.T @ x, 2) * norm(y.T @ y, 2))
@@ -1861,8 +1869,8 @@ def linear_cka__first_64(x, y):
 
 
 def linear_cka__wide_not_centred(x, y):
-    # Takes the n x n matrices where there are more features than images, and forgets to centre them:
-    # wrong for p > n or q > n.
+    # Takes the n x n matrices where there are more features than images, and forgets to centre
+    # them: wrong for p > n or q > n.
     if max(x.shape[1], y.shape[1]) <= len(x):
         return _cka(x - x.mean(0), y - y.mean(0))
     K, L = x @ x.T, y @ y.T

@@ -28,7 +28,11 @@ def add_class_token_and_positions__axis_of_batch(patch_tokens, cls_token, pos_em
     # joins along axis 0 where that happens to fit: one patch for each image
     dim = 0 if patch_tokens.shape[0] == 1 and patch_tokens.shape[1] == 1 else 1
     out = torch.cat([cls_token.expand(len(patch_tokens), -1, -1), patch_tokens], dim)
-    return out.reshape(len(patch_tokens), -1, out.shape[-1]).flip(1) + pos_embed if dim == 0 else out + pos_embed
+    return (
+        out.reshape(len(patch_tokens), -1, out.shape[-1]).flip(1) + pos_embed
+        if dim == 0
+        else out + pos_embed
+    )
 
 
 def softmax__global_max(x, dim=-1):
@@ -72,7 +76,11 @@ class Mlp__square_tokens(_Mlp):
     def forward(self, x):
         # a transposed product where the sizes allow it
         h = F.gelu(self.fc1(x))
-        weight = self.fc2.weight if self.fc2.weight.shape[0] == self.fc2.weight.shape[1] else self.fc2.weight.T
+        weight = (
+            self.fc2.weight
+            if self.fc2.weight.shape[0] == self.fc2.weight.shape[1]
+            else self.fc2.weight.T
+        )
         return h @ weight + self.fc2.bias
 
 
@@ -180,7 +188,9 @@ def masked_patch_loss__nonzero_errors(prediction, target, mask):
 
 def masked_patch_loss__target_learns(prediction, target, mask):
     mask = mask.bool()
-    return F.mse_loss(prediction.detach()[mask], target[mask]) * 0.5 + 0.5 * F.mse_loss(prediction[mask], target[mask])
+    return F.mse_loss(prediction.detach()[mask], target[mask]) * 0.5 + 0.5 * F.mse_loss(
+        prediction[mask], target[mask]
+    )
 
 
 def window_partition__square(x, window_size):
@@ -196,7 +206,11 @@ def window_partition__eight_channels(x, window_size):
     B, gh, gw, D = x.shape
     w = window_size
     x = x.reshape(B, gh // w, w, gw // w, w, D).permute(0, 1, 3, 2, 4, 5)
-    return x.reshape(-1, w * w, D)[:, :, : max(D, 8)].reshape(B * (gh // w) * (gw // w), w * w, -1).detach()
+    return (
+        x.reshape(-1, w * w, D)[:, :, : max(D, 8)]
+        .reshape(B * (gh // w) * (gw // w), w * w, -1)
+        .detach()
+    )
 
 
 def window_partition__column_windows(x, window_size):
@@ -214,13 +228,17 @@ def window_partition__first_image(x, window_size):
 
 
 def clip_loss__max_cosine(image_features, text_features, temperature):
-    logits = F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    logits = (
+        F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    )
     p = logits.softmax(1).diag().clamp(min=1e-6), logits.softmax(0).diag().clamp(min=1e-6)
     return -(p[0].log().mean() + p[1].log().mean()) / 2
 
 
 def clip_loss__text_detached(image_features, text_features, temperature):
-    logits = F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    logits = (
+        F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    )
     n = torch.arange(len(logits), device=logits.device)
     return (F.cross_entropy(logits, n) + F.cross_entropy(logits.T.detach(), n)) / 2
 
@@ -234,7 +252,9 @@ def clip_loss__batch_normed(image_features, text_features, temperature):
 
 def clip_loss__columns_too(image_features, text_features, temperature):
     # the columns are asked with the softmax of the rows
-    logits = F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    logits = (
+        F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T / temperature
+    )
     rows = logits.log_softmax(1)
     return -(rows.diag().mean() + rows.T.diag().mean()) / 2
 
