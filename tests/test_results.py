@@ -75,6 +75,19 @@ def test_count_hint_reaches_three_and_stays():
         results.count_hint("pachify")
 
 
+def test_two_kernels_that_count_at_once_count_both(monkeypatch):
+    """What another kernel stored while this one waited for the lock is counted on."""
+    lock = files.file_lock
+
+    def after_the_other(*words):
+        monkeypatch.setattr(files, "file_lock", lock)
+        assert results.count_hint("patchify") == 1
+        return lock(*words)
+
+    monkeypatch.setattr(files, "file_lock", after_the_other)
+    assert results.count_hint("patchify") == 2
+
+
 def test_forget_drops_one_exercise_only():
     """Results and hints of the one are gone, the other stays."""
     results.record(report())

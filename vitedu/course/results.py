@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, find, in_notebook, notebook_named
 from vitedu.ground import files
@@ -54,28 +53,31 @@ def record(report: dict) -> None:
         return
     result = {key: report.get(key) for key in FIELDS}
 
-    def change(entries: dict) -> None:
-        entry = entries.setdefault(exercise, {})
+    def change(entry: dict) -> None:
         best = entry.get("best", result)
         entry.update(result, best=max(best, result, key=_rank))
 
-    update("exercises", change)
+    _change(exercise, change)
 
 
-def _set(exercise: str, **fields: Any) -> None:
-    update("exercises", lambda entries: entries.setdefault(exercise, {}).update(fields))
+def _change(exercise: str, change: Callable[[dict], object]) -> None:
+    update("exercises", lambda entries: change(entries.setdefault(exercise, {})))
 
 
 def record_challenge(exercise: str, stopped: int, total: int) -> None:
     """Store how many broken parts of an exercise a student's test stops; it earns no points."""
-    before = load().get(exercise, {}).get("challenge", {})
-    best = before["best"] if before.get("total") == total else 0
-    _set(exercise, challenge={"stopped": stopped, "total": total, "best": max(stopped, best)})
+
+    def change(entry: dict) -> None:
+        before = entry.get("challenge", {})
+        best = before["best"] if before.get("total") == total else 0
+        entry["challenge"] = {"stopped": stopped, "total": total, "best": max(stopped, best)}
+
+    _change(exercise, change)
 
 
 def record_source(exercise: str, source: dict) -> None:
     """Store the ``statements`` of an answer that passed, or the ``reason`` why it has none."""
-    _set(exercise, source=source)
+    _change(exercise, lambda entry: entry.update(source=source))
 
 
 def count_hint(exercise: str) -> int:
@@ -84,9 +86,13 @@ def count_hint(exercise: str) -> int:
     Raises:
         ValueError: the exercise is unknown.
     """
-    exercise = find(exercise).id
-    number = min(load().get(exercise, {}).get("hints_used", 0) + 1, NUM_HINTS)
-    _set(exercise, hints_used=number)
+    number = 0
+
+    def change(entry: dict) -> None:
+        nonlocal number
+        number = entry["hints_used"] = min(entry.get("hints_used", 0) + 1, NUM_HINTS)
+
+    _change(find(exercise).id, change)
     return number
 
 
