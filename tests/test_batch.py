@@ -259,7 +259,7 @@ def test_choices_that_make_no_sense_are_refused(choices, message, folder, out):
 
 def test_folders_that_make_no_sense_are_refused(folder, out, tmp_path):
     """No folder, an empty one, the submissions themselves, notebooks without answers."""
-    with pytest.raises(ValueError, match="is no folder"):
+    with pytest.raises(ValueError, match="is not a folder"):
         grade_class(tmp_path / "nowhere", out, parts=made_parts())
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="holds no"):

@@ -23,7 +23,7 @@ from vitedu.course.predictions import again, compare, confirm, predictions_in
         (True, False, {}, "predicted True, measured False"),
         (True, True, {}, "predicted True, measured True, right"),
         ("MLP", "attention", {}, "predicted MLP, measured attention"),
-        ("80 %", 9, {}, "'80 %' is no number. Write one above, such as 8, and run again."),
+        ("80 %", 9, {}, "'80 %' is not a number. Write one above, such as 8, and run again."),
         (1, float("nan"), {}, "predicted 1, measured nan"),
         (float("nan"), float("nan"), {}, "predicted nan, measured nan, right"),
         (float("inf"), 1.0, {}, "predicted inf, measured 1"),

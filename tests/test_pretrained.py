@@ -171,7 +171,7 @@ def test_names_of_older_torchvision_files_are_understood(server, theirs, tmp_pat
 def test_code_in_a_file_is_not_run(tmp_path):
     """It is refused by name; nothing of it has happened."""
     torch.save({"x": Bomb(tmp_path / "exploded")}, tmp_path / "bomb.pth")
-    with pytest.raises(ValueError, match="holds code, which is not run"):
+    with pytest.raises(ValueError, match="holds code, which does not run"):
         read_weights(tmp_path / "bomb.pth")
     assert not (tmp_path / "exploded").exists()
 
@@ -213,7 +213,7 @@ def test_file_with_other_names_or_shapes_is_refused(server, theirs, tmp_path):
     with pytest.raises(ValueError, match="images are squares, .* one whole number .got .32, 24"):
         load_pretrained("vit_test", image_size=(32, 24))
     torch.save(state | {"encoder.pos_embedding": torch.zeros(1, 141, 12)}, tmp_path / "oblong.pth")
-    with pytest.raises(ValueError, match="141 positions, those of images that are no squares"):
+    with pytest.raises(ValueError, match="141 positions, those of images that are not square"):
         load_pretrained("vit_test", weights=tmp_path / "oblong.pth")
 
 

@@ -127,7 +127,7 @@ def test_live_maps_follow_the_setting():
 
 
 def test_map_shows_the_weights_of_the_query():
-    """The hottest cell of the map is the patch itself, relative to an even look, and is framed."""
+    """The hottest cell of the map, relative to uniform attention, is the patch itself, framed."""
     explorer = looking(start=1.0)
     ax = explorer.figure(1.0, 6).axes[1]
     (shown,), (frame,) = ax.images, ax.patches

@@ -383,7 +383,7 @@ def test_a_black_image_is_no_crop_in_a_process_of_its_own():
         "print(judge(lambda images, padding, generator: 0 * images, 'random_crop_flip', seed=1))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "outputs are no such window" in run.stdout, run.stderr
+    assert "outputs are not such a window" in run.stdout, run.stderr
 
 
 def test_random_results_without_a_reader_are_an_error(monkeypatch, capsys):

@@ -74,7 +74,7 @@ def compare(
         print(f"{name}measured {_write(measured, form)} (no prediction)")
         return
     if isinstance(guess, str) and _is_number(measured):
-        print(f"{name}{guess!r} is no number. Write one above, such as 8, and run again.")
+        print(f"{name}{guess!r} is not a number. Write one above, such as 8, and run again.")
         return
     line = f"{name}predicted {_write(guess, form)}, measured {_write(measured, form)}"
     print(line + _verdict(guess, measured, form))

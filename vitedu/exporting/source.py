@@ -143,7 +143,7 @@ def find_statement(thing: Any) -> tuple[str, str, dict]:
     if not is_class and not isinstance(thing, FunctionType):
         raise Unreadable(f"{name} is a {type(thing).__name__}, which has no text of yours")
     if not _is_own(home):
-        raise Unreadable(f"{name} comes from {home}, it is no text of yours")
+        raise Unreadable(f"{name} comes from {home}, it is not text of yours")
     if "<locals>" in thing.__qualname__ or getattr(thing, "__closure__", None):
         raise Unreadable(f"{name} is made inside a function, and uses what that function knows")
     codes = [f.__code__ for f in (_functions_of(thing) if is_class else [thing])]

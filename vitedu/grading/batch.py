@@ -217,7 +217,7 @@ def _refuse_choices(folder: Path, out: Path, polish: float, jobs: int) -> None:
     if jobs < 1:
         raise ValueError(f"jobs must be 1 or more (got {jobs}).")
     if not folder.is_dir():
-        raise ValueError(f"{folder} is no folder; name the folder with the returned notebooks.")
+        raise ValueError(f"{folder} is not a folder; name the folder with the returned notebooks.")
     folder, out = folder.resolve(), out.resolve()
     # grades could be taken for submissions, or be written over them
     if out.is_relative_to(folder) or any(folder.is_relative_to(out / name) for name in FOLDERS):

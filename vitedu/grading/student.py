@@ -122,7 +122,7 @@ def _explain(exercise: str, runs: list[Run]) -> Verdict:
             return Verdict(None, *run.troubles[-1])
         if exercise in run.hidden:
             report = Report(exercise)
-            report.status, report.headline = "failed", "a reference of the course is no answer"
+            report.status, report.headline = "failed", "a reference of the course is not an answer"
             return Verdict(report)
         if exercise in run.absent:
             words = "it is made of the course's data, which are not here"

@@ -18,7 +18,7 @@ from vitedu.plots.style import WIDTH, CourseFigure, figure, hide_ticks, styled, 
 ROWS = (  # of ``show_three_tasks``
     "right: where the\nclass token looks,\nlast block",
     "patches, as the last\nblock reads them:\ntheir three largest\ncomponents",
-    "reach of each head\n(patches);\ndotted: even look",
+    "reach of each head\n(patches);\ndotted: uniform",
     "a linear layer\nafter each block\n(% right)",
 )
 
@@ -65,7 +65,7 @@ def show_three_tasks(
         colours: task -> (4, 3, S, S), three components of patch features, in [0, 1].
         reach: task -> in patches, a list of heads for each block.
         probes: task -> token -> accuracy (%) after each block; the last task is the control.
-        far: the reach of an even look.
+        far: the reach of uniform attention.
     """
     size, ratios = (WIDTH, 6.6), [1.15] + [1.0] * len(looks)
     fig, axes = figure(4, len(ratios), size=size, width_ratios=ratios)
@@ -81,7 +81,7 @@ def show_three_tasks(
         column[1].imshow(_two_by_two(map(to_picture, colours[task])))
         blocks = range(1, 1 + len(reach[task]))
         column[2].plot(blocks, reach[task], "o", color=ink.BLUE, markersize=4, alpha=0.7)
-        column[2].axhline(far, color=ink.GREY, linestyle=":", label="even look")
+        column[2].axhline(far, color=ink.GREY, linestyle=":", label="uniform")
         for known, own in ((control, False), (probes[task], True)):
             for (token, shares), line, colour in zip(known.items(), LINES, ink.CYCLE, strict=False):
                 label = token if own else f"{token}, untrained"

@@ -86,7 +86,7 @@ def explore_maps(
             each cell, (N, rows, columns); or title -> such a table, for several maps.
         grid_size: (gh, gw), of the cells.
         setting_name: what is chosen, such as "temperature".
-        uniform: what an even look gives to each; maps are then relative to it, on a logarithmic
+        uniform: what uniform attention gives to each; maps are then relative to it, on a log
             scale. Without it they are cosines, from -1 to 1.
         cell_name: what a cell of the picture is called.
         label: of the colour bar.

@@ -202,7 +202,7 @@ def _sizes(
     rows = tensors[positions].shape[1]
     side = math.isqrt(rows)  # also where a class row makes it side**2 + 1
     if rows > side**2 + 16:
-        raise ValueError(f"the weights have {rows} positions, those of images that are no squares.")
+        raise ValueError(f"the weights have {rows} positions, those of images that are not square.")
     return side * tensors[patches].shape[-1], tensors[head].shape[0]
 
 

@@ -43,7 +43,7 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
         raise ValueError(f"{path} cannot be read: {error}.") from None
     except Exception as error:  # damaged files and such with code fail in many ways
         raise ValueError(
-            f"{path} is no file of tensors, or holds code, which is not run; where you trust it, "
+            f"{path} is not a file of tensors, or holds code, which does not run; if you trust it, "
             f"load it yourself and save its state_dict as .safetensors. ({first_line(error)})"
         ) from None
     for key in ("model", "state_dict"):

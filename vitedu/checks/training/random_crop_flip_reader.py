@@ -62,7 +62,7 @@ def describe_windows(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
             return draws, " and ".join(words) or "so it is"
         found.append(draws)
     unread = int((found[0][:, 0] < 0).sum())
-    return found[0], f"{unread} of {len(images)} outputs are no such window"
+    return found[0], f"{unread} of {len(images)} outputs are not such a window"
 
 
 @reader("random_batches")

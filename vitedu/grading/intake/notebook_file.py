@@ -60,13 +60,13 @@ def open_regular(path: Path) -> BinaryIO:
     """Open a file, but no link, no pipe and none of more than ``MAX_FILE`` bytes.
 
     Raises:
-        Unreadable: it is no regular file, or too large.
+        Unreadable: it is not a regular file, or too large.
         OSError: it cannot be opened.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     file = open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb", buffering=0)
     status = os.fstat(file.fileno())
-    problem = "" if stat.S_ISREG(status.st_mode) else "it is no regular file"
+    problem = "" if stat.S_ISREG(status.st_mode) else "it is not a regular file"
     if status.st_size > MAX_FILE:
         mb, limit = status.st_size / 2**20, MAX_FILE / 2**20
         problem = f"{mb:.0f} MB, more than the {limit:.0f} MB that are read; clear its outputs"

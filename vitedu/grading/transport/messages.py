@@ -124,7 +124,7 @@ def _read_plain(data: Any) -> Any:
         return tuple(_read_plain(item) for item in _items(content, MAX_LIST))
     if tag == "float" and content in ("nan", "inf", "-inf"):
         return float(content)
-    raise WireError(f"a {type(data).__name__} is no value of an exercise.")
+    raise WireError(f"a {type(data).__name__} is not a value of an exercise.")
 
 
 # --- observations -------------------------------------------------------------------------------
