@@ -6,7 +6,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from vitedu.course.notebooks import NBVAL_TAG, read, shelf_path
-from vitedu.course.stub_text import stub_text
+from vitedu.course.references import stub_text
 from vitedu.exercises import in_file
 
 IMPORTS = """import torch

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vitedu.course.notebooks import exercise_cells, read, shelf_path
-from vitedu.course.stub_text import check_lines
+from vitedu.course.references import check_lines
 from vitedu.exercises import BY_ID, MINUTES, STEMS, describe_minutes
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"

@@ -84,13 +84,12 @@ def solve_notebooks(args: Namespace) -> None:
 
 def lint_notebooks(args: Namespace) -> int:
     """Print every problem; status 1 if there is one."""
-    from vitedu.course.lint import lint
+    from vitedu.course.lint import fix_notebook, lint
     from vitedu.course.notebooks import find_notebooks
-    from vitedu.course.stub_text import fix_notebook
 
     paths = find_notebooks(args.path)
     for path in paths if args.fix else ():
-        print(f"{path.name}: {', '.join(fix_notebook(path)) or 'nothing to mend'}")
+        print(f"{path.name}: {'mended' if fix_notebook(path) else 'nothing to mend'}")
     problems = [problem for path in paths for problem in lint(path)]
     print(*problems, f"{len(paths)} notebooks, {len(problems)} problems", sep="\n")
     return 1 if problems else 0

@@ -14,7 +14,8 @@ import nbformat
 from nbformat import NotebookNode
 
 from vitedu.course.references import solution_source
-from vitedu.exercises import BY_ID, MORE
+from vitedu.exercises import MORE, find
+from vitedu.ground.files import write_whole
 
 NBVAL_TAG = "nbval-check-output"  # the tag of a cell whose stored output nbval compares
 
@@ -56,33 +57,34 @@ def read(path: Path) -> NotebookNode:
         ValueError: the file is not a notebook of that format; the message names it.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        if content["nbformat"] != 4:
-            raise ValueError(f"{path} has format {content['nbformat']}; save it in Jupyter as 4.")
-        for cell in content["cells"]:
-            if isinstance(cell["source"], list):
-                cell["source"] = "".join(cell["source"])
-            cell["metadata"], cell["cell_type"]  # noqa: B018 - a KeyError if one is missing
-        return nbformat.from_dict(content)
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        notebook = nbformat.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        if notebook.nbformat != 4:
+            raise ValueError(f"{path} has format {notebook.nbformat}; save it in Jupyter as 4.")
+        for cell in notebook.cells:
+            cell.source = "".join(cell.source)  # a list of lines, or a text
+            cell.metadata, cell.cell_type  # noqa: B018 - an AttributeError if one is missing
+        return notebook
+    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError, TypeError) as error:
         raise ValueError(f"{path} cannot be read as a notebook: {error!r}.") from error
 
 
-def clear_outputs(cells: list[dict]) -> int:
-    """Drop what runs left in cells, but for outputs that nbval compares; count what changed."""
-    changed = 0
-    for cell in (cell for cell in cells if cell["cell_type"] == "code"):
-        if NBVAL_TAG not in cell["metadata"].get("tags", ()):
-            changed += bool(cell.get("outputs") or cell.get("execution_count"))
-            cell.update(execution_count=None, outputs=[])
-    return changed
+def write(notebook: NotebookNode, path: Path) -> Path:
+    """Write a notebook as Jupyter does, with the folder that it needs, and give its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, f"{nbformat.writes(notebook)}\n".encode())
+    return path
 
 
-def without_outputs(notebook: NotebookNode) -> NotebookNode:
-    """Return a copy for a student: an output below an open exercise would give its answer away."""
+def without_outputs(notebook: NotebookNode, keep: str = "") -> NotebookNode:
+    """Return a copy without outputs: one below an open exercise would give its answer away.
+
+    Args:
+        notebook: the original.
+        keep: the tag of cells that keep theirs, such as ``NBVAL_TAG``.
+    """
     result = copy.deepcopy(notebook)
     for cell in result.cells:
-        if cell.cell_type == "code":
+        if cell.cell_type == "code" and keep not in cell.metadata.get("tags", ()):
             cell.outputs, cell.execution_count = [], None
     return result
 
@@ -104,12 +106,9 @@ def solve_notebook(notebook: NotebookNode) -> NotebookNode:
         ValueError: a stub names an exercise that the syllabus does not have, or its reference is
             missing.
     """
-    result = copy.deepcopy(notebook)
+    result = without_outputs(notebook, NBVAL_TAG)
     for index, exercise_id in exercise_cells(result):
-        if exercise_id not in BY_ID:
-            raise ValueError(f"cell {index} has the stub of an unknown exercise {exercise_id!r}.")
-        result.cells[index].source = solution_source(BY_ID[exercise_id])
-    clear_outputs(result.cells)
+        result.cells[index].source = solution_source(find(exercise_id))
     return result
 
 
@@ -132,16 +131,5 @@ def solve(path: Path, out: Path) -> list[Path]:
             the folder of the notebooks, which would overwrite them.
     """
     sources = find_notebooks(path)
-    out = Path(out)
     refuse_sources(sources, out)
-    out.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for source in sources:
-        try:
-            text = nbformat.writes(solve_notebook(read(source)))
-        except ValueError as error:
-            raise ValueError(f"{source}: {error}") from error
-        paths.append(out / shelf_path(source.name))
-        paths[-1].parent.mkdir(exist_ok=True)
-        paths[-1].write_text(text + "\n", encoding="utf-8")
-    return paths
+    return [write(solve_notebook(read(each)), out / shelf_path(each.name)) for each in sources]

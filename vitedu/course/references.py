@@ -1,11 +1,13 @@
-"""The source of each reference, read as text.
+"""The source of each reference, read as text, and what a notebook takes from it.
 
-Role: finds the statement that solves an exercise. Modules are parsed, never imported, so this is
-fast and needs no torch. The references themselves are in the module of each notebook.
+Role: finds the statement that solves an exercise, and writes its stub and the first lines of its
+check. Modules are parsed, never imported, so this is fast and needs no torch. The references
+themselves are in the module of each notebook.
 """
 
 import ast
 import importlib.util
+import re
 from functools import cache
 from pathlib import Path
 
@@ -63,6 +65,39 @@ def solution_source(exercise: Exercise) -> str:
     if exercise.measured:
         return f"{exercise.id} = {exercise.measured}"
     return reference_source(exercise)
+
+
+def check_lines(exercise: Exercise) -> tuple[str, str]:
+    """Return the first two lines of a check cell."""
+    name_argument = f', "{exercise.id}"' if exercise.kind == "value" else ""
+    return f"report = check({exercise.id}{name_argument})", f"{exercise.id} = report.implementation"
+
+
+def stub_text(exercise: Exercise, todo: str) -> str:
+    """Write a stub: the reference, with TODO lines in place of what the student writes.
+
+    That is the body of a function; of a class the bodies of its methods, of ``__init__`` only if
+    the exercise says so (``whole``). The TODO lines stand in the first of them. Decorators are left
+    out: the student writes them.
+    """
+    if exercise.kind == "value":
+        return f"{todo}\n{exercise.id} = None"
+    source = reference_source(exercise)
+    lines, node = source.splitlines(), parse(source).body[0]
+    start, text = node.lineno - 1, []
+    for part in node.body if isinstance(node, ast.ClassDef) else [node]:
+        if isinstance(part, ast.FunctionDef) and (exercise.whole or part.name != "__init__"):
+            text += lines[start : part.lineno - 1]
+            start = part.end_lineno or 0
+            first, indent = part.body[0], " " * part.col_offset
+            end = first.end_lineno if ast.get_docstring(part) else first.lineno - 1
+            head = "\n".join(lines[part.lineno - 1 : end])
+            if part.args.kwonlyargs:  # they stand last, a line each
+                head = re.sub(r"\s+\*,[^)]*\)", f"\n{indent})", head, count=1)
+            text += [head, *(f"{indent}    {line}" for line in todo.splitlines())]
+            text.append(f'{indent}    raise NotImplementedError("{exercise.number} {exercise.id}")')
+            todo = ""
+    return "\n".join(text)
 
 
 def first_line(node: ast.stmt) -> int:

@@ -9,7 +9,6 @@ import hashlib
 import json
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
 
 from vitedu import __version__
@@ -21,8 +20,9 @@ from vitedu.course.notebooks import (
     read,
     shelf_path,
     without_outputs,
+    write,
 )
-from vitedu.exercises import BY_ID, EXERCISES
+from vitedu.exercises import BY_ID, EXERCISES, STEMS
 from vitedu.ground.files import write_whole
 
 RECORD = ".vitedu.json"
@@ -56,8 +56,7 @@ def lay_notebooks(folder: Path) -> list[str]:
             laid, answers = laid + 1, answers + _fill_in(notebook, entries)
             untouched = _digests_of(place) == known.get("laid", before)
             new = _free_place(folder / shelf_path(source.name), place if untouched else None)
-            new.parent.mkdir(exist_ok=True)
-            write_whole(new, f"{nbformat.writes(notebook)}\n".encode())
+            write(notebook, new)
             replaced += untouched
             if untouched and place != new:
                 place.unlink()
@@ -113,12 +112,11 @@ def find_sources() -> list[Path]:
     Raises:
         ValueError: there are none.
     """
-    files = dict.fromkeys(shelf_path(f"{exercise.stem}.ipynb") for exercise in EXERCISES)
     parents = Path(__file__).parents[2:]
     # a wheel's data lie in the folder share of the environment, or of pip's --user or --target
     folders = [parents[0] / "notebooks", *(p / "share" / "vitedu" / "notebooks" for p in parents)]
     for folder in folders:
-        sources = [folder / file for file in files]
+        sources = [folder / shelf_path(f"{stem}.ipynb") for stem in STEMS]
         if all(path.is_file() for path in sources):
             return sources
     raise ValueError("this installation has no notebooks; install vitedu anew.")

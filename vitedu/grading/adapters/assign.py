@@ -15,7 +15,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
 
 from vitedu.course.notebooks import (
@@ -25,10 +24,11 @@ from vitedu.course.notebooks import (
     refuse_sources,
     shelf_path,
     without_outputs,
+    write,
 )
 from vitedu.course.references import solution_source
 from vitedu.course.workspace import PAGES, find_sources
-from vitedu.exercises import BY_ID, EXERCISES, Exercise
+from vitedu.exercises import BY_ID, EXERCISES, Exercise, find
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 GIVEN = "# This exercise is not assigned. Here is the course's own answer, for the cells below."
@@ -52,7 +52,7 @@ def assign(
     sources = _read_sources(out, notebooks, exercises)
     paths, rows = [], ["| notebook | exercises | points |", "|---|---|---|"]
     for source, notebook in sources:
-        paths.append(_write(notebook, out / shelf_path(source.name)))
+        paths.append(write(notebook, out / shelf_path(source.name)))
         own = [BY_ID[id] for _, id in exercise_cells(notebook) if id in BY_ID]
         numbers = ", ".join(exercise.number for exercise in own)
         rows.append(f"| {shelf_path(source.name)} | {numbers} | {sum(e.points for e in own)} |")
@@ -75,7 +75,7 @@ def assign_nbgrader(
     """
     read_sources = _read_sources(out, notebooks, exercises)
     sources = [(source, source_notebook(notebook)) for source, notebook in read_sources]
-    paths = [_write(each, out / "source" / source.stem / source.name) for source, each in sources]
+    paths = [write(each, out / "source" / source.stem / source.name) for source, each in sources]
     config = out / "nbgrader_config.py"
     if not config.exists():
         config.write_text(read_template("nbgrader_config.txt"), encoding="utf-8")
@@ -103,10 +103,8 @@ def source_notebook(notebook: NotebookNode) -> NotebookNode:
     """Turn a student's notebook into a source notebook of nbgrader."""
     result = without_outputs(notebook)
     for index, id in exercise_cells(notebook):
-        if id not in BY_ID:
-            raise ValueError(f"cell {index} has the stub of an unknown exercise {id!r}.")
         stub = result.cells[index]
-        stub.source = "\n".join([stub.source, BEGIN, solution_source(BY_ID[id]), END])
+        stub.source = "\n".join([stub.source, BEGIN, solution_source(find(id)), END])
         stub.metadata["nbgrader"] = _grading_metadata(id, solution=True)
         check = next((cell for cell in result.cells[index + 1 :] if _checks(cell, id)), None)
         if check is None:
@@ -148,9 +146,3 @@ def _read_sources(
         raise ValueError(f"no notebook in {notebooks} holds one of these exercises.")
     out.mkdir(parents=True, exist_ok=True)
     return limited
-
-
-def _write(notebook: NotebookNode, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
-    return path
