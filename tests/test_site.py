@@ -200,7 +200,7 @@ def build(path, runs, out, *options):
     words = ["site", str(path), "--runs", str(runs), "--out", str(out), *options]
     both = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     done = subprocess.run([sys.executable, "-m", "vitedu", *words], **both, timeout=3600)
-    pages = {path.stem: path.read_text(encoding="utf-8") for path in out.glob("*.html")}
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in out.rglob("*.html")}
     return done.returncode, done.stdout, pages
 
 
@@ -226,8 +226,8 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     assert front.index("trained.png") < more < front.rindex("02_attention.html")
     assert "1.2 a layer that makes tokens (15 min)" in front
     more = pages["01_patches_more"]
-    assert 'href="01_patches.html#cut"' in more and 'href="words.html"' in more
-    assert 'href="01_patches_more.html#second-half"' in pages["02_attention"]
+    assert 'href="../01_patches.html#cut"' in more and 'href="../words.html"' in more
+    assert 'href="more/01_patches_more.html#second-half"' in pages["02_attention"]
     assert "<summary>1. Why?</summary>" in first
     assert '"second":' in (tmp_path / "out/searchindex.js").read_text()
 
@@ -306,7 +306,7 @@ def page(browser, address, request):
         page.route("https://**", lambda route: route.abort())  # Colab's badge
         for script in scripts:
             page.add_init_script(script)
-        page.goto(f"{address}/{name}.html")
+        page.goto(f"{address}/{'more/' if name.endswith(MORE) else ''}{name}.html")
         return page
 
     yield open_page

@@ -17,32 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from jinja2 import Template
 from nbformat import NotebookNode, v4
 
 from vitedu.course.colab import PLACEHOLDER, REPOSITORY
-from vitedu.course.notebooks import find_notebooks, read
+from vitedu.course.notebooks import find_notebooks, read, shelf_path
 from vitedu.course.tour import tour
 from vitedu.exercises import in_file
 from vitedu.plots.explorer import WIDGET
 from vitedu.plots.style import DPI, CourseFigure
 
 STATIC = Path(__file__).parent / "site_static"
-# the cells whose figures tell the course on the front page, and what each shows
-THREAD = {
-    "trained": "You cut photographs into patches and make tokens of them. Behind your tokens, "
-    "torch's encoder learns to name what it sees.",
-    "class-token-maps": "You open that encoder: trained weights run in your own attention, and "
-    "you see where it looks.",
-    "named": "The rest becomes yours, too: trained weights run in your own class and name "
-    "photographs.",
-    "climb-figure": "You write the loop that trains it, and measure what each step of a better "
-    "recipe adds.",
-    "three-tasks": "The same shape learned labels, to know a photograph again, and to guess hidden "
-    "patches. You see what each task made of it, beside random weights.",
-}
-# a link to another shelf or folder, where the pages stand in one; a link to a heading
-SHELF = re.compile(r"\]\((?:\.\./)?(?:notebooks/)?(?:more/)?(?=\w+\.(?:ipynb|md))")
-ANCHOR = re.compile(r"\]\((\w+\.ipynb|)#([^)]+)\)")
 WORDS = "words.md"  # beside the notebooks: what they mean by their words
 GITHUB = f"https://github.com/{REPOSITORY}"
 
@@ -66,6 +51,7 @@ SETTINGS: dict[str, Any] = {
     "language": "en",
     "myst_enable_extensions": ["dollarmath", "colon_fence"],
     "myst_heading_anchors": 3,
+    "myst_heading_slug_func": f"{__name__}.anchor",
     "nb_execution_mode": "off",
     "nb_merge_streams": True,
     "nb_code_prompt_show": "Show the code of this cell",
@@ -125,6 +111,7 @@ def write_site(
         picture = draw() if draw else None
         files = source_files(pages, paths[0].resolve().parent, picture)
         for name, text in files.items():
+            (source / name).parent.mkdir(exist_ok=True)
             (source / name).write_bytes(text.encode() if isinstance(text, str) else text)
         app = Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings)
         app.build()
@@ -160,9 +147,6 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
     result.cells = []
     for cell, solved_cell in zip(copy.deepcopy(student.cells), run.cells, strict=True):
         result.cells.append(cell)
-        if cell.cell_type == "markdown":
-            cell.source = SHELF.sub("](", cell.source)
-            cell.source = ANCHOR.sub(lambda m: f"]({m[1]}#{anchor(m[2])})", cell.source)
         if cell.cell_type == "code":
             outputs = copy.deepcopy(solved_cell.outputs)
             for output in outputs:
@@ -186,13 +170,8 @@ def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) ->
 
 
 def anchor(heading: str) -> str:
-    """Name a heading as Sphinx does: in small letters, without signs, dashes for spaces.
-
-    Example:
-        >>> anchor("1 · Cut")
-        '1--cut'
-    """
-    return re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))
+    """Name a heading as Jupyter does, so that the notebooks' links lead to it."""
+    return heading.replace(" ", "-")
 
 
 def alt_text(output: NotebookNode) -> str:
@@ -205,7 +184,7 @@ def alt_text(output: NotebookNode) -> str:
 def source_files(
     pages: Mapping[str, NotebookNode], folder: Path, picture: CourseFigure | None = None
 ) -> dict[str, str | bytes]:
-    """Give the files that Sphinx reads: notebooks, their words, and the front page.
+    """Give the files that Sphinx reads: notebooks, their words, pictures, and the front page.
 
     Args:
         pages: from ``merge_outputs``, by name.
@@ -213,35 +192,27 @@ def source_files(
         picture: for the front page.
     """
     files: dict[str, str | bytes] = {}
-    lists, thread = "", ""
-    titles = {
-        name: each.cells[0].source.split("\n")[0].lstrip("# ") for name, each in pages.items()
-    }
+    drawn, listed = {}, []  # by cell, and by page, for the front page
     for name, notebook in pages.items():
-        files[f"{name}.ipynb"] = nbformat.writes(notebook)
-        link = f"**[{titles[name]}]({name}.ipynb)**"
+        file = shelf_path(f"{name}.ipynb")
+        files[file] = nbformat.writes(notebook)
+        link = f"[{notebook.cells[0].source.splitlines()[0].lstrip('# ')}]({file})"
+        listed.append({"file": file, "link": link, "exercises": in_file(name)})
         for cell in notebook.cells:
-            drawn = cell.outputs if cell.get("id") in THREAD else []
-            if output := next(filter(alt_text, reversed(drawn)), None):
+            if output := next(filter(alt_text, reversed(cell.get("outputs", []))), None):
                 files[f"{cell.id}.png"] = base64.b64decode(output.data["image/png"])
-                thread += f"{link}: {THREAD[cell.id]}\n\n![{alt_text(output)}]({cell.id}.png)\n\n"
-        own = in_file(name)
-        words = ", ".join(f"{each.number} {each.title} ({each.minutes} min)" for each in own)
-        lists += f"{link}\n\n- {sum(each.minutes for each in own)} minutes: {words}\n\n"
+                drawn[cell.id] = {"link": link, "alt": alt_text(output)}
     if (folder / WORDS).exists():
-        files[WORDS] = SHELF.sub("](", (folder / WORDS).read_text(encoding="utf-8"))
+        files[WORDS] = (folder / WORDS).read_text(encoding="utf-8")
     if picture:
         files["picture.png"] = picture.png(2 * DPI)
-    first = next(iter(pages))
-    front = Path(__file__).with_name("site_front.md").read_text(encoding="utf-8")
-    files["index.md"] = front.format(
-        picture=f"\n![{picture.words()}](picture.png)\n" if picture else "",
-        title=titles[first],
-        name=first,
+    front = Template(Path(__file__).with_name("site_front.md").read_text(encoding="utf-8"))
+    files["index.md"] = front.render(
+        pages=listed,
+        drawn=drawn,
+        picture=picture,
         course="the course" if REPOSITORY == PLACEHOLDER else f"[the course]({GITHUB})",
-        thread=f"## One model, ever more of it yours\n\n{thread}" if thread else "",
-        notebooks=lists,
-        note=pages[first].cells[1].source,
-        names="\n".join(Path(file).stem for file in files if not file.endswith(".png")),
+        note=next(iter(pages.values())).cells[1].source,
+        words=WORDS in files,
     )
     return files
