@@ -183,7 +183,7 @@ def test_progress_shows_it_without_points_and_reset_forgets_it(capsys):
     row = next(line for line in capsys.readouterr().out.splitlines() if " softmax " in line)
     assert "1/4  failed" in row
     assert row.endswith(f"challenge: {total} of {total} stopped (latest: {latest})")
-    assert f"{total} of {total} stopped" in results.table_html("attention")
+    assert f"{total} of {total} stopped" in results.progress_html("attention")
     results.record_challenge("softmax", 1, total + 1)  # of another bank: the old best says nothing
     assert results.load()["softmax"]["challenge"]["best"] == 1
     reset("softmax")

@@ -189,10 +189,10 @@ LOADED = """
 import sys, vitedu
 from vitedu.__main__ import build_parser, main
 build_parser().format_help()
-from vitedu.course.pipeline import pipeline_html
+from vitedu.course.results import progress_html
 for words in ("list", "progress", "hint patchify", "solution patchify"):
     main(words.split())
-pipeline_html({})
+progress_html()
 print("torch" in sys.modules, "numpy" in sys.modules)
 """
 

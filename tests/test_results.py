@@ -194,7 +194,7 @@ def test_tables_show_every_exercise_and_the_same_points():
     results.record(
         report(points=2.5, status="failed", headline="<columns> first", misconception="x")
     )
-    text, page = results.table_text(), results.table_html()
+    text, page = results.table_text(), results.progress_html()
     for exercise in EXERCISES:
         assert f" {exercise.id} " in text
         assert f">{exercise.id}<" in page
@@ -223,7 +223,7 @@ def test_lines_count_the_core_and_all():
         points = sum(exercise.points for exercise in group)
         words = f"core 1 of {core}, all 2 of {len(group)}, 9.5 of {points} points"
         assert re.search(rf"^{name} +{words}$", results.table_text(), re.MULTILINE)
-        assert f">{words}<" in results.table_html()
+        assert f">{words}<" in results.progress_html()
     assert re.search(r"1.1 +patchify +core +5.5/6 +passed$", results.table_text(), re.MULTILINE)
     assert re.search(r"1.5 +unpatchify +4/4 +passed$", results.table_text(), re.MULTILINE)
 
@@ -231,7 +231,7 @@ def test_lines_count_the_core_and_all():
 def next_of(notebook=None):
     """Give the last line, which stands below both tables."""
     line = results.table_text(notebook).splitlines()[-1]
-    assert results.table_html(notebook).endswith(f"<p>{line}</p>")
+    assert results.progress_html(notebook).endswith(f"<p>{line}</p>")
     return line
 
 

@@ -23,9 +23,7 @@ from vitedu.course import kept
 from vitedu.course import results as store
 from vitedu.course.display import PrintedText, TextAndHtml, print_text, show
 from vitedu.course.hints import next_hint
-from vitedu.course.pipeline import pipeline_html
-from vitedu.course.references import solution_source
-from vitedu.course.stub_text import stub_text
+from vitedu.course.references import solution_source, stub_text
 from vitedu.exporting.export import export_model, keep  # noqa: F401  (a notebook calls it)
 from vitedu.exporting.importing import is_reference
 
@@ -147,8 +145,7 @@ def progress(notebook: str | None = None, *, end: bool = False) -> None:
     """
     if notebook and end:
         kept.keep(store.ENDS, exercises.notebook_named(notebook), 1)
-    page = pipeline_html(store.load()) + store.table_html(notebook)
-    show(TextAndHtml(store.table_text(notebook), page))
+    show(TextAndHtml(store.table_text(notebook), store.progress_html(notebook)))
 
 
 def reset(exercise: Any) -> PrintedText:

@@ -8,12 +8,14 @@ from vitedu.course import results
 
 def keep(notebook: str, name: str, value: float) -> None:
     """Store a number under a name; a later number of this name replaces it."""
-    results.update("measurements", lambda kept: kept.setdefault(notebook, {}).update({name: value}))
+    with results.edit("measurements", notebook) as numbers:
+        numbers[name] = value
 
 
 def forget(notebook: str, name: str) -> None:
     """Remove a number, such as that of a run that went wrong; an unknown name changes nothing."""
-    results.update("measurements", lambda kept: kept.get(notebook, {}).pop(name, None))
+    with results.edit("measurements", notebook) as numbers:
+        numbers.pop(name, None)
 
 
 def kept(notebook: str) -> dict[str, float]:

@@ -90,10 +90,8 @@ def compare(
 def _keep(notebook: str, what: str, new: dict) -> None:
     """Add to what is kept of a guess; ``VITEDU_KEEP_PREDICTIONS=0`` keeps nothing."""
     if os.environ.get("VITEDU_KEEP_PREDICTIONS") != "0":
-        results.update(
-            "predictions",
-            lambda kept: kept.setdefault(notebook, {}).setdefault(what, {}).update(new),
-        )
+        with results.edit("predictions", notebook) as guesses:
+            guesses.setdefault(what, {}).update(new)
 
 
 def again(notebook: str = "", guess: Any = None) -> None:

@@ -14,14 +14,14 @@ folder cannot be written, one message says so and the results stay in memory. Tw
 at once wait for each other, and a reader always sees a complete file.
 """
 
-import html
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, find, in_notebook, notebook_named
 from vitedu.ground import files
@@ -52,32 +52,23 @@ def record(report: dict) -> None:
     if exercise not in BY_ID:
         return
     result = {key: report.get(key) for key in FIELDS}
-
-    def change(entry: dict) -> None:
-        best = entry.get("best", result)
-        entry.update(result, best=max(best, result, key=_rank))
-
-    _change(exercise, change)
-
-
-def _change(exercise: str, change: Callable[[dict], object]) -> None:
-    update("exercises", lambda entries: change(entries.setdefault(exercise, {})))
+    with edit("exercises", exercise) as entry:
+        best = max(entry.get("best", result), result, key=_rank)
+        entry.update(result, best=best)
 
 
 def record_challenge(exercise: str, stopped: int, total: int) -> None:
     """Store how many broken parts of an exercise a student's test stops; it earns no points."""
-
-    def change(entry: dict) -> None:
+    with edit("exercises", exercise) as entry:
         before = entry.get("challenge", {})
         best = before["best"] if before.get("total") == total else 0
         entry["challenge"] = {"stopped": stopped, "total": total, "best": max(stopped, best)}
 
-    _change(exercise, change)
-
 
 def record_source(exercise: str, source: dict) -> None:
     """Store the ``statements`` of an answer that passed, or the ``reason`` why it has none."""
-    _change(exercise, lambda entry: entry.update(source=source))
+    with edit("exercises", exercise) as entry:
+        entry["source"] = source
 
 
 def count_hint(exercise: str) -> int:
@@ -86,14 +77,9 @@ def count_hint(exercise: str) -> int:
     Raises:
         ValueError: the exercise is unknown.
     """
-    number = 0
-
-    def change(entry: dict) -> None:
-        nonlocal number
-        number = entry["hints_used"] = min(entry.get("hints_used", 0) + 1, NUM_HINTS)
-
-    _change(find(exercise).id, change)
-    return number
+    with edit("exercises", find(exercise).id) as entry:
+        entry["hints_used"] = min(entry.get("hints_used", 0) + 1, NUM_HINTS)
+    return entry["hints_used"]
 
 
 def forget(exercise: str) -> None:
@@ -102,8 +88,8 @@ def forget(exercise: str) -> None:
     Raises:
         ValueError: the exercise is unknown.
     """
-    exercise = find(exercise).id
-    update("exercises", lambda entries: entries.pop(exercise, None))
+    with edit("exercises", find(exercise).id) as entry:
+        entry.clear()
 
 
 def load(home: Path | None = None) -> dict[str, dict]:
@@ -132,26 +118,32 @@ def _rank(result: dict) -> tuple:
 # --- the file ----------------------------------------------------------------------------------
 
 
-def update(table: str, change: Callable[[dict], object]) -> None:
-    """Read, change and write one table of the file while holding its lock."""
+@contextmanager
+def edit(table: str, key: str) -> Iterator[dict[str, Any]]:
+    """Give an entry of a table, to be changed; the file is written when the block ends.
+
+    The file is replaced in one step. The lock keeps two results at once from losing one.
+    """
     path = files.data_folder() / "progress.json"
-    try:
+    with suppress(OSError):  # then it cannot be written, which is said below
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The file is replaced in one step. The lock keeps two results at once from losing one.
-        with files.file_lock(path.with_suffix(".lock"), LOCK_SECONDS):
-            files.write_whole(path, _changed(_read(path), table, change))
+    with files.file_lock(path.with_suffix(".lock"), LOCK_SECONDS):
+        tables = _tables(path)
+        yield (entry := tables[table].setdefault(key, {}))
+        if not entry:
+            del tables[table][key]
+        content = json.dumps({"version": VERSION, **tables}, indent=1).encode()
+        try:
+            if path.exists():
+                path.read_bytes()  # what cannot be read is not replaced
+            files.write_whole(path, content)
             _unwritten.pop(path, None)
-    except OSError as error:
-        _unwritten[path] = _changed(_tables(path), table, change)
-        _print_once(
-            f"{path} cannot be written ({error.strerror or error}); results stay in memory until "
-            "this kernel ends. Set VITEDU_HOME to a folder of yours to keep them."
-        )
-
-
-def _changed(tables: dict[str, dict], table: str, change: Callable[[dict], object]) -> bytes:
-    change(tables[table])
-    return json.dumps({"version": VERSION, **tables}, indent=1).encode()
+        except OSError as error:
+            _unwritten[path] = content
+            _print_once(
+                f"{path} cannot be written ({error.strerror or error}); results stay in memory "
+                "until this kernel ends. Set VITEDU_HOME to a folder of yours to keep them."
+            )
 
 
 def _tables(path: Path) -> dict[str, dict]:
@@ -218,27 +210,24 @@ def table_text(notebook: str | None = None) -> str:
     return "\n".join([*lines, next_step(notebook)])
 
 
-def table_html(notebook: str | None = None) -> str:
-    """Write the table of ``table_text`` as HTML.
+def progress_html(notebook: str | None = None) -> str:
+    """Write the student's model as boxes, each his own or the reference's, and ``table_text``.
+
+    A box is the student's where the best result of its exercise passed.
 
     Raises:
         ValueError: the notebook is unknown.
     """
-    # on a telephone the title keeps a width in which its words stay whole
-    styles = ["left", "left", "left;min-width:7em", "left", "right", "left", "left"]
-    lines = []
-    for name, words, rows in _groups(notebook):
-        left = 'style="text-align:left"'
-        lines.append(
-            f'<tr><th colspan="3" {left}>{name}</th><th colspan="4" {left}>{words}</th></tr>'
-        )
-        for row in rows:
-            cells = [
-                f'<td style="text-align:{style}">{html.escape(cell)}</td>'
-                for cell, style in zip(row, styles, strict=True)
-            ]
-            lines.append(f"<tr>{''.join(cells)}</tr>")
-    return f"<table>{''.join(lines)}</table><p>{html.escape(next_step(notebook))}</p>"
+    from jinja2 import Template
+
+    page = Path(__file__).with_name("progress.html").read_text(encoding="utf-8")
+    entries, parts = load(), [exercise for exercise in EXERCISES if exercise.part]
+    return Template(page, autoescape=True).render(
+        numbers={exercise.id: exercise.number for exercise in parts},
+        own={exercise.id for exercise in parts if is_passed(exercise, entries)},
+        groups=_groups(notebook),
+        next_step=next_step(notebook),
+    )
 
 
 def _groups(notebook: str | None) -> Iterator[tuple[str, str, list[list[str]]]]:
