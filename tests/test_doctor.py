@@ -14,6 +14,8 @@ from conftest import whole
 
 from vitedu.__main__ import main
 from vitedu.commands import doctor
+from vitedu.course import tour
+from vitedu.exercises import in_file
 from vitedu.grading.box import isolation
 from vitedu.grading.box.isolation import IsolationError
 
@@ -25,9 +27,9 @@ def failed(error):
     return False, error
 
 
-def healthy(code, python=sys.executable):
-    """Stand in for ``run_python`` on a machine without a problem."""
-    return FINE
+def ran(monkeypatch, outcome=FINE):
+    """Let every Python that is started end so; by default without a problem."""
+    monkeypatch.setattr(doctor, "run_python", lambda code, python=sys.executable: outcome)
 
 
 def canary(monkeypatch, level="full", lines=(), error=None):
@@ -47,11 +49,12 @@ def canary(monkeypatch, level="full", lines=(), error=None):
 def test_diagnose_finds_nothing_to_mend_on_a_healthy_machine(monkeypatch):
     """Every subject is looked at, and the sum says that all is well."""
     canary(monkeypatch)
-    findings = doctor.diagnose(healthy)
+    ran(monkeypatch)
+    findings = doctor.diagnose()
     assert [f for f in findings if f.state == "mend"] == []
     subjects = {finding.subject for finding in findings}
     wanted = {"python", "kernel", "device", "results", "grading", "vitedu"}
-    assert subjects == wanted | {name for name, _ in doctor.requirements()}
+    assert subjects == wanted | {each.name for each in doctor.requirements()}
     assert doctor.text(findings).endswith("everything is in place")
 
 
@@ -72,49 +75,45 @@ def test_exit_status_is_1_where_something_must_be_mended(monkeypatch, capsys):
     assert "MEND torch        is not installed\n" in capsys.readouterr().out
 
 
-def test_lesson_says_one_line_each_and_what_mends_it(monkeypatch, capsys):
-    """What a class does is tried; a part that fails or takes too long is named with a remedy."""
+def test_lesson_is_the_solved_first_notebook(monkeypatch, capsys):
+    """Where nothing is to mend; a run that stops, or an answer that fails, is named."""
     canary(monkeypatch)
-    words = {code: name for name, (code, _) in doctor.LESSON.items()}
-
-    def run(code, python=sys.executable):
-        return (False, "OSError: no space") if words.get(code) == "the data" else (True, "fine")
-
-    findings = doctor.check_lesson(run)
-    assert [finding.subject for finding in findings] == ["doctor", *doctor.LESSON]
-    assert {f.state for f in findings[:-1]} == {"good"} and findings[1].text.startswith("fine (")
-    assert (
-        findings[-1].text.startswith("OSError: no space (")
-        and "VITEDU_CACHE" in findings[-1].remedy
-    )
-    monkeypatch.setattr(doctor, "check_lesson", lambda: findings)
-    assert main(["doctor", "--class"]) == 1
-    assert "to mend: 1" in capsys.readouterr().out
+    ran(monkeypatch)
+    entries = {each.id: {"best": {"status": "passed"}} for each in in_file("01_patches")}
+    for problem, stored in ((None, entries), ("OSError: no space", entries), (None, {})):
+        run = tour.Run(None, 20.0, problem, stored)
+        monkeypatch.setattr(tour, "execute", lambda *words, seconds, run=run: run)
+        assert main(["doctor", "--class"]) == int(problem is not None or not stored)
+        said = capsys.readouterr().out
+        assert f"a lesson     01_patches ran for 20 s, {len(stored)} right answers passed" in said
+        assert str(problem or "") in said and ("VITEDU_CACHE" in said) == ("MEND" in said)
+    ran(monkeypatch, failed("OSError"))
+    assert main(["doctor", "--class"]) == 1 and "a lesson" not in capsys.readouterr().out
 
 
 @whole
-@pytest.mark.parametrize("name", doctor.LESSON)
-def test_lesson_works_on_this_machine(name):
-    """Each part for real."""
-    is_well, said = doctor.run_python(doctor.LESSON[name][0])
-    assert is_well, said
+def test_lesson_works_on_this_machine():
+    """For real."""
+    (found,) = doctor.check_lesson()
+    assert found.state == "good", found
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "ran", "text", "remedy"),
+    ("name", "version", "outcome", "text", "remedy"),
     [
-        ("torch", None, FINE, "is not installed", 'pip install "torch>='),
-        ("torch", "1.13.1", FINE, "1.13.1 is older than", 'pip install --upgrade "torch>='),
+        ("torch", None, FINE, "is not installed", 'pip install --upgrade "torch>='),
+        ("torch", "1.13.1", FINE, "1.13.1 is here, >=", 'pip install --upgrade "torch>='),
         ("torch", "2.9+cpu", failed("OSError: libc10.so"), "OSError: libc10.so", "torch"),
         ("torchvision", "0.24", failed("ImportError: x"), "ImportError: x", "torch torchvision"),
     ],
     ids=["missing", "old", "broken", "torchvision"],
 )
-def test_library_says_what_is_wrong_with_it(monkeypatch, name, version, ran, text, remedy):
+def test_library_says_what_is_wrong_with_it(monkeypatch, name, version, outcome, text, remedy):
     """Missing, old and broken are told apart."""
-    minimum = dict(doctor.requirements())[name]
+    (needed,) = (each for each in doctor.requirements() if each.name == name)
     monkeypatch.setattr(doctor, "version_of", lambda name: version)
-    found = doctor.library(name, minimum, lambda code: ran)
+    ran(monkeypatch, outcome)
+    found = doctor.library(needed)
     assert found.state == "mend"
     assert text in found.text
     assert remedy in found.remedy
@@ -142,7 +141,7 @@ def test_openmp_takes_the_short_wait_unless_the_user_chose(settings, expected):
 
 
 @pytest.mark.parametrize(
-    ("registered", "ran", "state", "text"),
+    ("registered", "outcome", "state", "text"),
     [
         ("python", FINE, "good", "imports vitedu"),
         (sys.executable, FINE, "good", "imports vitedu"),
@@ -151,7 +150,7 @@ def test_openmp_takes_the_short_wait_unless_the_user_chose(settings, expected):
     ],
     ids=["name", "path", "other", "none"],
 )
-def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, ran, state, text):
+def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, outcome, state, text):
     """A kernel without the package is named, with the command that registers this one."""
     from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
 
@@ -161,7 +160,8 @@ def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, ran, sta
         return KernelSpec(argv=[registered, "-m", "ipykernel_launcher"])
 
     monkeypatch.setattr(KernelSpecManager, "get_kernel_spec", get_kernel_spec)
-    found = doctor.kernel(lambda code, python: ran)
+    ran(monkeypatch, outcome)
+    found = doctor.kernel()
     assert (found.state, text in found.text) == (state, True)
     remedy = "ipykernel install --user --name vitedu" if registered else "pip install jupyterlab"
     assert (remedy in found.remedy) == (state != "good")
@@ -194,7 +194,8 @@ def test_a_profile_that_is_none_is_told_and_a_broken_torch_once(monkeypatch):
     monkeypatch.setenv("VITEDU_PROFILE", "desktop")
     found = doctor.machine()
     assert found.state == "mend" and "names no profile" in found.text
-    broken = doctor.diagnose(lambda code, *words: failed("ImportError: no torch"))
+    ran(monkeypatch, failed("ImportError: no torch"))
+    broken = doctor.diagnose()
     assert not {"device", "grading"} & {finding.subject for finding in broken}
 
 

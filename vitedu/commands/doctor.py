@@ -7,18 +7,21 @@ Nothing is changed: the commands that mend are printed, not run.
 
 import importlib.metadata
 import importlib.util
-import re
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.version import Version
+
 from vitedu import __version__
+from vitedu.course import results
 from vitedu.course.environments import ROOT, has_nvidia_gpu, is_clone
+from vitedu.exercises import in_file
 from vitedu.ground import files
 
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
@@ -26,7 +29,6 @@ NO_BOX = "grading isolates answers by what Linux offers; on Windows work in WSL"
 # libraries of which more is asked than their version
 IMPORTED = ("numpy", "torch", "torchvision", "matplotlib", "safetensors")
 NOT_NEEDED = ("einops", "pytest", "ruff")  # but by tests, style, and who likes it
-Run = Callable[..., tuple[bool, str]]  # ``run_python``, or what simulates a fault
 
 
 @dataclass(frozen=True)
@@ -54,23 +56,19 @@ def run_python(code: str, python: str = sys.executable) -> tuple[bool, str]:
     return is_well, (written or "it ended without a message").splitlines()[-1]
 
 
-def diagnose(run: Run = run_python) -> list[Condition]:
-    """Look at everything, several processes at a time.
-
-    Args:
-        run: how to run code; the tests pass one that simulates what may go wrong.
-    """
+def diagnose() -> list[Condition]:
+    """Look at everything, several processes at a time."""
     kind = "a clone" if is_clone() else "installed"
     with ThreadPoolExecutor(max_workers=4) as pool:
-        looks = [pool.submit(library, *words, run) for words in requirements()]
-        looks.append(pool.submit(kernel, run))
-        findings = [
-            Condition("python", "good", f"{sys.version.split()[0]}, {sys.executable}"),
-            Condition("vitedu", "good", f"{__version__}, {kind} in {ROOT}"),
-            *(look.result() for look in looks),
-        ]
-        if all(f.state != "mend" for f in findings if f.subject in ("numpy", "torch")):
-            findings += [machine(), grading()]
+        libraries = pool.map(library, requirements())
+    findings = [
+        Condition("python", "good", f"{sys.version.split()[0]}, {sys.executable}"),
+        Condition("vitedu", "good", f"{__version__}, {kind} in {ROOT}"),
+        *libraries,
+        kernel(),
+    ]
+    if all(f.state != "mend" for f in findings if f.subject in ("numpy", "torch")):
+        findings += [machine(), grading()]
     if version_of("platformdirs"):
         findings.append(store(files.data_folder()))
     return findings
@@ -92,21 +90,16 @@ def text(findings: list[Condition]) -> str:
 
 def version_of(name: str) -> str | None:
     """Give the version of an installed distribution, None if there is none."""
-    try:
+    with suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    return None
 
 
-def requirements() -> list[tuple[str, str]]:
-    """Give name and lower bound of what this package and its notebooks need, as pip knows them."""
-    needed = []
-    for line in importlib.metadata.requires("vitedu") or () if version_of("vitedu") else ():
-        word, _, marker = line.partition(";")
-        name, _, minimum = word.strip().partition(">=")
-        if ("extra" not in marker or '"lab"' in marker) and name not in NOT_NEEDED:
-            needed.append((name, minimum))
-    return needed
+def requirements() -> list[Requirement]:
+    """List what this package and its notebooks need, as pip knows it."""
+    lines = importlib.metadata.requires("vitedu") or () if version_of("vitedu") else ()
+    needed = [each for each in map(Requirement, lines) if each.name not in NOT_NEEDED]
+    return [each for each in needed if not each.marker or each.marker.evaluate({"extra": "lab"})]
 
 
 def pip(*words: str) -> str:
@@ -114,44 +107,32 @@ def pip(*words: str) -> str:
     return " ".join([sys.executable, "-m", "pip", "install", *words])
 
 
-def library(name: str, minimum: str, run: Run) -> Condition:
+def library(needed: Requirement) -> Condition:
     """Look at the version of a library, and whether a process of its own can import it."""
-    version = version_of(name)
+    name, bound = needed.name, needed.specifier
+    version, command = version_of(name), pip("--upgrade", f'"{name}{bound}"')
     if version is None:
-        return Condition(name, "mend", "is not installed", pip(f'"{name}>={minimum}"'))
-    if releases(version) < releases(minimum):
-        command = pip("--upgrade", f'"{name}>={minimum}"')
-        return Condition(name, "mend", f"{version} is older than {minimum}", command)
-    is_well, said = run(f"import {name}") if name in IMPORTED else (True, "")
-    if not is_well:
-        # torchvision has a compiled part that fits one torch
-        names = "torch torchvision" if name == "torchvision" else name
-        command = pip("--upgrade --force-reinstall", names)
-        return Condition(name, "mend", f"{version} cannot be imported: {said}", command)
-    return Condition(name, "good", version)
+        return Condition(name, "mend", "is not installed", command)
+    # a preview counts as the release that it leads to
+    if not bound.contains(Version(version).base_version):
+        return Condition(name, "mend", f"{version} is here, {bound} is needed", command)
+    is_well, said = run_python(f"import {name}") if name in IMPORTED else (True, "")
+    if is_well:
+        return Condition(name, "good", version)
+    # torchvision has a compiled part that fits one torch
+    command = pip("--force-reinstall", "torch torchvision" if name == "torchvision" else name)
+    return Condition(name, "mend", f"{version} cannot be imported: {said}", command)
 
 
-def releases(version: str) -> tuple[int, ...]:
-    """Read the numbers of a version; a preview counts as the release that it leads to.
-
-    Example:
-        >>> releases("2.15.0a0+cu132"), releases("0.9") < releases("0.11")
-        ((2, 15, 0), True)
-    """
-    return tuple(map(int, re.findall(r"\d+", version)[:3]))
-
-
-def kernel(run: Run) -> Condition:
+def kernel() -> Condition:
     """Look at the Python behind the notebooks' kernel: is it there, and does it find vitedu?"""
     try:
-        from jupyter_client.kernelspec import KernelSpecManager
+        from jupyter_client import KernelManager
 
-        command = KernelSpecManager().get_kernel_spec("python3").argv[0]
+        command = KernelManager(kernel_name="python3").format_kernel_cmd()[0]
     except (ImportError, LookupError):  # NoSuchKernel is a KeyError
         return Condition("kernel", "mend", "there is none", pip("jupyterlab ipykernel"))
-    is_name = command in ("python", "python3")  # a name: Jupyter takes the Python that it runs in
-    command = sys.executable if is_name else command
-    if run("import vitedu", command)[0]:
+    if run_python("import vitedu", command)[0]:
         return Condition("kernel", "good", f"python3 is {command} and imports vitedu")
     problem = f"the kernel python3 is {command}, which cannot import vitedu"
     register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
@@ -212,57 +193,23 @@ def store(folder: Path) -> Condition:
     return Condition("results", "good", str(folder))
 
 
-# --- a lesson ------------------------------------------------------------------------------------
+def check_lesson() -> list[Condition]:
+    """Run the solved first notebook, if nothing is to mend: ten minutes at most for a cell.
 
-# what a class does on a machine: by subject, code that prints how it went, and what mends it
-ANSWER = """
-import pathlib, tempfile
-from vitedu.course.tour import check_file
-with tempfile.TemporaryDirectory() as folder:
-    path = pathlib.Path(folder, "answer.py")
-    path.write_text("from vitedu import patches\\npatchify = patches.patchify")
-    checked = check_file(path, seconds=100)
-assert checked.everything_passed, " ".join(checked.text.split())
-print("a kernel started, and the right answer to 1.1 passed")
-"""
-FIGURE = """
-from vitedu.plots.patches import show_tiny_cut
-print(f"a PNG file of {len(show_tiny_cut().png()) // 1000} kB")
-"""
-MODEL = """
-from vitedu.data import load_data
-from vitedu.fitting.evaluating import measure_test_accuracy
-from vitedu.pretrained.loading import load_pretrained
-model = load_pretrained("vit_pico_patch4_32.cifar10")
-right = 100 * measure_test_accuracy(model, load_data("cifar10", limit=20, held_out=100))
-assert right > 70, f"the trained model names {right:.0f} of 100 photographs right, not about 80"
-print(f"the trained model names {right:.0f} of 100 photographs right")
-"""
-DATA = """
-from vitedu.data import load_data
-print(f"{len(load_data('cifar10').train.labels):,} photographs to train on can be read")
-"""
-AGAIN = "mend first what stands above, then install the course again"
-LESSON = {
-    "an answer": (ANSWER, AGAIN),
-    "a figure": (FIGURE, pip("--upgrade", "--force-reinstall", "matplotlib pillow")),
-    "a model": (MODEL, AGAIN),
-    "the data": (DATA, "set VITEDU_CACHE to a folder of yours with 200 MB of room"),
-}
-
-
-def check_lesson(run: Run = run_python) -> list[Condition]:
-    """Try what a class will do, one after the other: two minutes each at most.
-
-    Args:
-        run: as in ``diagnose``, whose problems come first.
+    It starts a kernel, judges right answers, draws figures, reads the data and a trained model.
     """
-    findings = [finding for finding in diagnose(run) if finding.state == "mend"]
-    findings = findings or [Condition("doctor", "good", "nothing to mend")]
-    for subject, (code, remedy) in LESSON.items():
-        start = time.perf_counter()
-        is_well, said = run(code)
-        words = f"{said} ({time.perf_counter() - start:.0f} s)"
-        state = "good" if is_well else "mend"
-        findings.append(Condition(subject, state, words, "" if is_well else remedy))
-    return findings
+    if findings := [finding for finding in diagnose() if finding.state == "mend"]:
+        return findings
+    from vitedu.course.notebooks import read, solve_notebook
+    from vitedu.course.tour import execute
+    from vitedu.course.workspace import find_sources
+
+    source = find_sources()[0]
+    ran = execute(solve_notebook(read(source)), source.parent, seconds=600)
+    passed = [each for each in in_file(source.stem) if results.is_passed(each, ran.entries)]
+    words = f"{source.stem} ran for {ran.seconds:.0f} s, {len(passed)} right answers passed"
+    if not ran.problem and passed == in_file(source.stem):
+        return [Condition("a lesson", "good", words)]
+    words += f"; {ran.problem or 'the others did not'}"
+    remedy = "install the course again; where room is short, set VITEDU_CACHE to a folder of yours"
+    return [Condition("a lesson", "mend", words, remedy)]

@@ -82,7 +82,7 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("shell", choices=sorted(SHELLS), help="your shell")
     text = "say what is installed, what will be used and what to mend"
     new = commands.add("doctor", run_doctor, text)
-    text = "instead: try what a class will do on this machine, in ten minutes at most"
+    text = "instead: run the solved first notebook, where nothing is to mend"
     add_flag(new, "--class", text, dest="lesson")
 
 
