@@ -15,21 +15,13 @@ from conftest import whole
 from vitedu.__main__ import main
 from vitedu.commands import doctor
 from vitedu.course import tour
-from vitedu.exercises import in_file
 from vitedu.grading.box import isolation
 from vitedu.grading.box.isolation import IsolationError
 
-FINE = True, ""
 
-
-def failed(error):
-    """Stand in for a Python that ended with this error."""
-    return False, error
-
-
-def ran(monkeypatch, outcome=FINE):
-    """Let every Python that is started end so; by default without a problem."""
-    monkeypatch.setattr(doctor, "run_python", lambda code, python=sys.executable: outcome)
+def ran(monkeypatch, error=""):
+    """Let every Python that is started end with an error; by default without one."""
+    monkeypatch.setattr(doctor, "error_of", lambda code, python=sys.executable: error)
 
 
 def canary(monkeypatch, level="full", lines=(), error=None):
@@ -76,18 +68,19 @@ def test_exit_status_is_1_where_something_must_be_mended(monkeypatch, capsys):
 
 
 def test_lesson_is_the_solved_first_notebook(monkeypatch, capsys):
-    """Where nothing is to mend; a run that stops, or an answer that fails, is named."""
+    """Where nothing is to mend; the tour's row says why it failed."""
     canary(monkeypatch)
     ran(monkeypatch)
-    entries = {each.id: {"best": {"status": "passed"}} for each in in_file("01_patches")}
-    for problem, stored in ((None, entries), ("OSError: no space", entries), (None, {})):
-        run = tour.Run(None, 20.0, problem, stored)
-        monkeypatch.setattr(tour, "execute", lambda *words, seconds, run=run: run)
-        assert main(["doctor", "--class"]) == int(problem is not None or not stored)
-        said = capsys.readouterr().out
-        assert f"a lesson     01_patches ran for 20 s, {len(stored)} right answers passed" in said
-        assert str(problem or "") in said and ("VITEDU_CACHE" in said) == ("MEND" in said)
-    ran(monkeypatch, failed("OSError"))
+    seen = []
+    for passed in (True, False):
+        monkeypatch.setattr(
+            tour, "tour", lambda *words, passed=passed: seen.append(words) or passed
+        )
+        assert main(["doctor", "--class"]) == 1 - passed
+        assert ("MEND a lesson" in (said := capsys.readouterr().out)) != passed
+        assert ("VITEDU_CACHE" in said) != passed
+    assert [path.name for path, _ in seen] == ["01_patches.ipynb"] * 2
+    ran(monkeypatch, "OSError")
     assert main(["doctor", "--class"]) == 1 and "a lesson" not in capsys.readouterr().out
 
 
@@ -99,20 +92,20 @@ def test_lesson_works_on_this_machine():
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "outcome", "text", "remedy"),
+    ("name", "version", "error", "text", "remedy"),
     [
-        ("torch", None, FINE, "is not installed", 'pip install --upgrade "torch>='),
-        ("torch", "1.13.1", FINE, "1.13.1 is here, >=", 'pip install --upgrade "torch>='),
-        ("torch", "2.9+cpu", failed("OSError: libc10.so"), "OSError: libc10.so", "torch"),
-        ("torchvision", "0.24", failed("ImportError: x"), "ImportError: x", "torch torchvision"),
+        ("torch", None, "", "is not installed", 'pip install --upgrade "torch>='),
+        ("torch", "1.13.1", "", "1.13.1 is here, >=", 'pip install --upgrade "torch>='),
+        ("torch", "2.9+cpu", "OSError: libc10.so", "OSError: libc10.so", "torch"),
+        ("torchvision", "0.24", "ImportError: x", "ImportError: x", "torch torchvision"),
     ],
     ids=["missing", "old", "broken", "torchvision"],
 )
-def test_library_says_what_is_wrong_with_it(monkeypatch, name, version, outcome, text, remedy):
+def test_library_says_what_is_wrong_with_it(monkeypatch, name, version, error, text, remedy):
     """Missing, old and broken are told apart."""
     (needed,) = (each for each in doctor.requirements() if each.name == name)
     monkeypatch.setattr(doctor, "version_of", lambda name: version)
-    ran(monkeypatch, outcome)
+    ran(monkeypatch, error)
     found = doctor.library(needed)
     assert found.state == "mend"
     assert text in found.text
@@ -141,16 +134,16 @@ def test_openmp_takes_the_short_wait_unless_the_user_chose(settings, expected):
 
 
 @pytest.mark.parametrize(
-    ("registered", "outcome", "state", "text"),
+    ("registered", "error", "state", "text"),
     [
-        ("python", FINE, "good", "imports vitedu"),
-        (sys.executable, FINE, "good", "imports vitedu"),
-        ("elsewhere/python", failed("No module"), "mend", "cannot import vitedu"),
-        (None, FINE, "mend", "there is none"),
+        ("python", "", "good", "imports vitedu"),
+        (sys.executable, "", "good", "imports vitedu"),
+        ("elsewhere/python", "No module", "mend", "cannot import vitedu"),
+        (None, "", "mend", "there is none"),
     ],
     ids=["name", "path", "other", "none"],
 )
-def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, outcome, state, text):
+def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, error, state, text):
     """A kernel without the package is named, with the command that registers this one."""
     from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
 
@@ -160,7 +153,7 @@ def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, outcome,
         return KernelSpec(argv=[registered, "-m", "ipykernel_launcher"])
 
     monkeypatch.setattr(KernelSpecManager, "get_kernel_spec", get_kernel_spec)
-    ran(monkeypatch, outcome)
+    ran(monkeypatch, error)
     found = doctor.kernel()
     assert (found.state, text in found.text) == (state, True)
     remedy = "ipykernel install --user --name vitedu" if registered else "pip install jupyterlab"
@@ -194,7 +187,7 @@ def test_a_profile_that_is_none_is_told_and_a_broken_torch_once(monkeypatch):
     monkeypatch.setenv("VITEDU_PROFILE", "desktop")
     found = doctor.machine()
     assert found.state == "mend" and "names no profile" in found.text
-    ran(monkeypatch, failed("ImportError: no torch"))
+    ran(monkeypatch, "ImportError: no torch")
     broken = doctor.diagnose()
     assert not {"device", "grading"} & {finding.subject for finding in broken}
 
@@ -231,11 +224,9 @@ def test_store_that_can_not_be_written_is_named(tmp_path):
     assert (found.state, "set VITEDU_HOME" in found.remedy) == ("mend", True)
 
 
-def test_run_python_reports_failure_instead_of_raising():
+def test_error_of_a_process_is_given_instead_of_raised():
     """A crash, a message of several lines, and a Python that is not there, are findings."""
-    assert doctor.run_python("print(1); print(2)") == (True, "2")
-    assert doctor.run_python("import os; os._exit(3)") == (False, "it ended without a message")
-    assert (
-        doctor.run_python("import nowhere")[1] == "ModuleNotFoundError: No module named 'nowhere'"
-    )
-    assert not doctor.run_python("", str(Path("no") / "python"))[0]
+    assert doctor.error_of("print(1)") == ""
+    assert doctor.error_of("import os; os._exit(3)").endswith("non-zero exit status 3.")
+    assert doctor.error_of("import nowhere") == "ModuleNotFoundError: No module named 'nowhere'"
+    assert doctor.error_of("", str(Path("no") / "python"))

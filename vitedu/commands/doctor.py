@@ -19,9 +19,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from vitedu import __version__
-from vitedu.course import results
 from vitedu.course.environments import ROOT, has_nvidia_gpu, is_clone
-from vitedu.exercises import in_file
 from vitedu.ground import files
 
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
@@ -41,19 +39,17 @@ class Condition:
     remedy: str = ""
 
 
-def run_python(code: str, python: str = sys.executable) -> tuple[bool, str]:
-    """Run code in a fresh process, at most two minutes: (is all well, the last line it wrote)."""
+def error_of(code: str, python: str = sys.executable) -> str:
+    """Run code in a fresh process, at most two minutes; give the last line of its error, or ""."""
     try:
-        process = subprocess.run(
-            [python, "-c", code], capture_output=True, text=True, errors="replace", timeout=120
+        subprocess.run(
+            [python, "-c", code], check=True, timeout=120, capture_output=True, errors="replace"
         )
     except subprocess.TimeoutExpired:
-        return False, "it took more than two minutes"
-    except OSError as error:
-        return False, str(error)
-    is_well = process.returncode == 0
-    written = (process.stdout if is_well else process.stderr).strip()
-    return is_well, (written or "it ended without a message").splitlines()[-1]
+        return "it took more than two minutes"
+    except (OSError, subprocess.CalledProcessError) as error:
+        return (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
+    return ""
 
 
 def diagnose() -> list[Condition]:
@@ -85,9 +81,6 @@ def text(findings: list[Condition]) -> str:
     return "\n".join(lines)
 
 
-# --- the looks, one function each ---------------------------------------------------------------
-
-
 def version_of(name: str) -> str | None:
     """Give the version of an installed distribution, None if there is none."""
     with suppress(importlib.metadata.PackageNotFoundError):
@@ -116,12 +109,12 @@ def library(needed: Requirement) -> Condition:
     # a preview counts as the release that it leads to
     if not bound.contains(Version(version).base_version):
         return Condition(name, "mend", f"{version} is here, {bound} is needed", command)
-    is_well, said = run_python(f"import {name}") if name in IMPORTED else (True, "")
-    if is_well:
+    error = error_of(f"import {name}") if name in IMPORTED else ""
+    if not error:
         return Condition(name, "good", version)
     # torchvision has a compiled part that fits one torch
     command = pip("--force-reinstall", "torch torchvision" if name == "torchvision" else name)
-    return Condition(name, "mend", f"{version} cannot be imported: {said}", command)
+    return Condition(name, "mend", f"{version} cannot be imported: {error}", command)
 
 
 def kernel() -> Condition:
@@ -132,7 +125,7 @@ def kernel() -> Condition:
         command = KernelManager(kernel_name="python3").format_kernel_cmd()[0]
     except (ImportError, LookupError):  # NoSuchKernel is a KeyError
         return Condition("kernel", "mend", "there is none", pip("jupyterlab ipykernel"))
-    if run_python("import vitedu", command)[0]:
+    if not error_of("import vitedu", command):
         return Condition("kernel", "good", f"python3 is {command} and imports vitedu")
     problem = f"the kernel python3 is {command}, which cannot import vitedu"
     register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
@@ -194,22 +187,17 @@ def store(folder: Path) -> Condition:
 
 
 def check_lesson() -> list[Condition]:
-    """Run the solved first notebook, if nothing is to mend: ten minutes at most for a cell.
+    """Run the solved first notebook, if nothing is to mend; its row is printed.
 
     It starts a kernel, judges right answers, draws figures, reads the data and a trained model.
     """
     if findings := [finding for finding in diagnose() if finding.state == "mend"]:
         return findings
-    from vitedu.course.notebooks import read, solve_notebook
-    from vitedu.course.tour import execute
+    from vitedu.course.tour import tour
     from vitedu.course.workspace import find_sources
 
-    source = find_sources()[0]
-    ran = execute(solve_notebook(read(source)), source.parent, seconds=600)
-    passed = [each for each in in_file(source.stem) if results.is_passed(each, ran.entries)]
-    words = f"{source.stem} ran for {ran.seconds:.0f} s, {len(passed)} right answers passed"
-    if not ran.problem and passed == in_file(source.stem):
-        return [Condition("a lesson", "good", words)]
-    words += f"; {ran.problem or 'the others did not'}"
+    with tempfile.TemporaryDirectory() as folder:
+        if tour(find_sources()[0], Path(folder)):
+            return [Condition("a lesson", "good", "the solved first notebook ran to its end")]
     remedy = "install the course again; where room is short, set VITEDU_CACHE to a folder of yours"
-    return [Condition("a lesson", "mend", words, remedy)]
+    return [Condition("a lesson", "mend", "the solved first notebook failed, see above", remedy)]
