@@ -21,7 +21,7 @@ from vitedu.checks.reference_registry import is_registered_reference, register_r
 from vitedu.checks.writing.checker import find_checker
 from vitedu.course import kept
 from vitedu.course import results as store
-from vitedu.course.display import PrintedText, TextAndHtml, print_text, show
+from vitedu.course.display import PrintedText, print_text, show
 from vitedu.course.hints import next_hint
 from vitedu.course.references import solution_source, stub_text
 from vitedu.exporting.export import export_model, keep  # noqa: F401  (a notebook calls it)
@@ -50,7 +50,7 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
         report = _refusal(str(name), answer, _describe_fault(error))
     if not report.is_reference:
         store.record(report.to_dict() | {"seconds": round(time.perf_counter() - start, 3)})
-    show(report)
+    report.display()
     name = report.exercise
     is_slow = report.passed and keep(answer, name)  # right, but too slow for training
     if is_slow or not report.passed:  # the notebook goes on
@@ -78,7 +78,7 @@ def challenge(exercise: Any, test: Any = None) -> Challenge:
         result = Challenge(name).end("error", _describe_fault(error))
     if result.total:
         store.record_challenge(name, result.stopped, result.total)
-    show(result)
+    result.display()
     return result
 
 
@@ -145,7 +145,7 @@ def progress(notebook: str | None = None, *, end: bool = False) -> None:
     """
     if notebook and end:
         kept.keep(store.ENDS, exercises.notebook_named(notebook), 1)
-    show(TextAndHtml(store.table_text(notebook), store.progress_html(notebook)))
+    show(store.table_text(notebook), store.progress_html(notebook))
 
 
 def reset(exercise: Any) -> PrintedText:

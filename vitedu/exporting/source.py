@@ -19,6 +19,7 @@ from typing import Any
 
 from vitedu.course.parsing import global_names, parse, strip_magics
 from vitedu.course.references import defined_names, first_line
+from vitedu.course.run_above import find_shell
 
 FUTURE = "from __future__ import annotations\n"  # so that annotations need no names
 # where a function of a library is looked for if its own module is private
@@ -175,7 +176,7 @@ def _texts_around(home: str, codes: list[CodeType]) -> Iterator[tuple[str, str]]
     place = getattr(sys.modules.get(home), "__file__", None) or ""
     place = codes[0].co_filename if codes else place
     yield place, "".join(linecache.getlines(place))
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    shell = find_shell()
     if shell is not None and home == "__main__" and not codes:
         for cell in map(strip_magics, reversed(shell.history_manager.input_hist_raw)):
             with suppress(SyntaxError, ValueError):

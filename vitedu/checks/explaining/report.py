@@ -18,7 +18,9 @@ from vitedu.checks.observing.drivers import describe_case
 from vitedu.checks.observing.observation import Observations
 from vitedu.checks.writing.drawing import Drawing
 from vitedu.checks.writing.mistake_files import read_reports
+from vitedu.course.display import show
 from vitedu.course.hints import hints_html
+from vitedu.course.run_above import find_shell
 
 SPACE = "   "  # between the names of parts
 MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○"}
@@ -276,18 +278,13 @@ class Report:
     __repr__ = __str__
 
     def display(self) -> None:
-        """Show the report in a notebook."""
-        from IPython import get_ipython
-        from IPython.display import display
-
-        self._display_count = getattr(get_ipython(), "execution_count", None)
-        display({"text/plain": str(self), "text/html": self._repr_html_()}, raw=True)
+        """Show the report in a notebook, print it elsewhere."""
+        self._display_count = getattr(find_shell(), "execution_count", None)
+        show(str(self), self._repr_html_())
 
     def _ipython_display_(self) -> None:
         """Show the report as a cell's result, unless ``check`` has shown it in that cell."""
-        from IPython import get_ipython
-
-        if self._display_count is None or self._display_count != get_ipython().execution_count:
+        if self._display_count is None or self._display_count != find_shell().execution_count:
             self.display()
 
     def _repr_html_(self) -> str:
