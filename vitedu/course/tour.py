@@ -125,14 +125,11 @@ def tour(path: Path, out: Path, *, again: bool = True) -> bool:
         if not run.problem:
             run.notebook.metadata["vitedu_profile"] = profile_name()
         nbformat.write(run.notebook, out / each.name)
-        wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
-        passed = [name for name in wanted if run.entries.get(name, {}).get("status") == "passed"]
-        result = f"{len(passed)} of {len(wanted)} exercises passed"
-        if run.problem:
-            result = f"FAILED: {run.problem}; {result}"
-        elif len(passed) < len(wanted):
-            result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
-        all_passed &= not result.startswith("FAILED")
+        ids = [name for _, name in exercise_cells(run.notebook)]
+        left = [name for name in ids if not results.is_passed(BY_ID[name], run.entries)]
+        problem = run.problem or (f"not passed: {', '.join(left)}" if left else "")
+        result = f"FAILED: {problem}" if problem else "every exercise passed"
+        all_passed &= not problem
         cells = sum(cell.cell_type == "code" for cell in run.notebook.cells)
         print(f"{each.stem:<20}{cells:>6}{run.seconds:>9.1f}  {result}", flush=True)
     print(f"{len(paths)} notebooks in {out}")
@@ -186,10 +183,9 @@ def check_file(
     files = {BY_ID[name].stem for name in stubs if name in BY_ID}
     if not is_python and len(files) != 1:
         raise ValueError(f"{path} is not one notebook of this course.")
-    run = execute(notebook, path.resolve().parent, seconds=seconds, keep_going=True)
-    if is_python and (error := _read_error(notebook.cells[0])):
-        late = f"it runs for more than {seconds:g} seconds"
-        raise ValueError(f"{path} cannot be run: {error.replace('KeyboardInterrupt:', late)}")
+    run = execute(notebook, path.resolve().parent, seconds=seconds, keep_going=not is_python)
+    if is_python and run.problem and not run.entries:
+        raise ValueError(f"{path} cannot be run: {run.problem}")
     owners = owners or {}
     ids = stubs.keys() | owners.keys() if is_python else {e.id for e in in_file(files.pop())}
     lines, rows = [], []
@@ -252,12 +248,6 @@ def _notebook_of(path: Path) -> NotebookNode:
     if len(cells) == 1:
         raise ValueError(f"{path} defines no exercise; `vitedu list` shows their names.")
     return new_notebook(cells=cells)
-
-
-def _read_error(cell: NotebookNode) -> str:
-    """Return the error that ended a cell, in one line, or ""."""
-    errors = [output for output in cell.outputs if output.output_type == "error"]
-    return f"{errors[0].ename}: {errors[0].evalue}".splitlines()[0].strip() if errors else ""
 
 
 def _read_printed(notebook: NotebookNode, stub: int) -> list[str]:
