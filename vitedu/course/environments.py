@@ -86,9 +86,8 @@ def set_up_tests(root: Path = ROOT) -> None:
         ValueError, OSError: as ``set_up``.
     """
     python = _create(root, ".venv-test")
-    purelib = "import sysconfig; print(sysconfig.get_path('purelib'), end='')"
-    own = subprocess.check_output([python, "-c", purelib], text=True)
-    Path(own, "student.pth").write_text(sysconfig.get_path("purelib"))
+    own = next((root / ".venv-test").rglob("site-packages"))
+    (own / "student.pth").write_text(sysconfig.get_path("purelib"))
     _pip(root, python, "install", "--quiet", "--editable", ".[test,site]")
     (root / ".venv-test" / ".test").touch()
 
