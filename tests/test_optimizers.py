@@ -6,7 +6,7 @@ from torch import nn
 
 from vitedu.extras.options import VisionTransformerWithOptions, ViTConfigWithOptions
 from vitedu.fitting.config import TrainConfig
-from vitedu.fitting.optimizers import Muon, make_optimizer
+from vitedu.fitting.optimizers import MuonAndAdamW, make_optimizer
 
 CPU = torch.device("cpu")
 
@@ -17,55 +17,56 @@ def make_model(**options):
     return VisionTransformerWithOptions(config)
 
 
-def muon_and_adamw(model):
-    return make_optimizer(model, TrainConfig(optimizer="muon"), CPU).optimizers
+def with_muon(model):
+    return make_optimizer(model, TrainConfig(optimizer="muon"), CPU)
 
 
-def names_of(model, optimizer):
+def names_of(model, *groups):
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    return {names[id(p)] for group in optimizer.param_groups for p in group["params"]}
+    return {names[id(p)] for group in groups for p in group["params"]}
 
 
 def test_muon_has_the_matrices_of_the_blocks_and_adamw_the_rest():
     """Head, embedding, class token, positions, norms and biases stay with AdamW."""
     model = make_model()
-    muon, adamw = muon_and_adamw(model)
+    muon, *adamw = with_muon(model).param_groups
     layers = ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
     inner = {f"blocks.{i}.{layer}.weight" for i in (0, 1) for layer in layers}
     assert names_of(model, muon) == inner
-    assert names_of(model, adamw) == {name for name, _ in model.named_parameters()} - inner
-    decayed, spared = (group["weight_decay"] for group in adamw.param_groups)
-    assert (decayed, spared, muon.param_groups[0]["weight_decay"]) == (0.05, 0.0, 0.05)
+    assert names_of(model, *adamw) == {name for name, _ in model.named_parameters()} - inner
+    assert [group["weight_decay"] for group in (muon, *adamw)] == [0.05, 0.05, 0.0]
 
 
 def test_muon_has_the_convolutions_of_a_stem_too():
     """Five of 3 x 3 and one of 1 x 1, each a matrix; their norms stay with AdamW."""
     model = make_model(stem="conv")
-    of_stem = {name for name in names_of(model, muon_and_adamw(model)[0]) if "patch" in name}
+    muon = with_muon(model).param_groups[0]
+    of_stem = {name for name in names_of(model, muon) if "patch" in name}
     layers = [f"layers.{i}.0" for i in range(5)]
     assert of_stem == {f"patch_embed.{layer}.weight" for layer in (*layers, "proj")}
 
 
-def test_muon_steps_the_matrices_and_nothing_else():
-    """Its step moves each inner matrix evenly in all directions, and leaves the rest."""
+def test_muon_moves_each_matrix_evenly():
+    """In all its directions; AdamW moves the rest, and without a gradient nothing moves."""
     model = make_model()
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    muon, _ = muon_and_adamw(model)
-    muon.param_groups[0].update(lr=1e-2, weight_decay=0.0)
-    for parameter in model.parameters():
-        parameter.grad = torch.randn_like(parameter)
-    muon.step()
-    inner = names_of(model, muon)
-    for name, tensor in model.state_dict().items():
-        moved = tensor - before[name]
-        if name not in inner:
-            assert not moved.any(), name
-            continue
-        # 0.2 sqrt(longer side) is the scaling to AdamW's size; five Newton-Schulz steps, in
-        # bfloat16, leave singular values around 1
-        values = torch.linalg.svdvals(moved) / (1e-2 * 0.2 * max(moved.shape) ** 0.5)
-        assert values.median() > 0.6, name
-        assert values.max() < 1.5, name
+    optimizer = with_muon(model)
+    inner = names_of(model, optimizer.param_groups[0])
+    for group in optimizer.param_groups:
+        group.update(lr=1e-2, weight_decay=0.0)
+    for is_given in (False, True):
+        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        for parameter in model.parameters():
+            parameter.grad = torch.randn_like(parameter) if is_given else None
+        optimizer.step()
+        for name, tensor in model.state_dict().items():
+            moved = tensor - before[name]
+            assert moved.any() == is_given, name
+            if is_given and name in inner:
+                # 0.2 sqrt(longer side) is the scaling to AdamW's size; five Newton-Schulz steps, in
+                # bfloat16, leave singular values around 1
+                values = torch.linalg.svdvals(moved) / (1e-2 * 0.2 * max(moved.shape) ** 0.5)
+                assert values.median() > 0.6, name
+                assert values.max() < 1.5, name
 
 
 def test_overflow_stops_both_optimizers():
@@ -94,7 +95,7 @@ def test_muon_is_torchs_own(dtype, limit):
     ours = [nn.Parameter(torch.randn(shape, generator=generator)) for shape in shapes]
     theirs = [nn.Parameter(matrix.detach().clone()) for matrix in ours]
     settings = {"lr": 0.01, "weight_decay": 0.05}
-    muon = Muon(ours, **settings, dtype=dtype)
+    muon = MuonAndAdamW([{"params": ours, "muon": True}], dtype, **settings)
     oracle = torch.optim.Muon(theirs, **settings, adjust_lr_fn="match_rms_adamw")
     for _ in range(5):
         for matrix, other in zip(ours, theirs, strict=True):
@@ -110,8 +111,9 @@ def test_muon_is_torchs_own(dtype, limit):
 def test_muon_multiplies_in_a_type_that_the_cpu_multiplies(flags, monkeypatch):
     """bfloat16 where the CPU has it; emulated it took 70 % of a step."""
     monkeypatch.setattr("vitedu.ground.hardware.cpu_flags", lambda: frozenset(flags))
-    muon, _ = muon_and_adamw(make_model())
-    assert muon.dtype is (torch.bfloat16 if "avx512_bf16" in flags else torch.float32)
+    assert with_muon(make_model()).dtype is (
+        torch.bfloat16 if "avx512_bf16" in flags else torch.float32
+    )
 
 
 def test_muon_is_refused_where_it_can_not_work():

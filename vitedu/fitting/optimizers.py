@@ -1,14 +1,13 @@
 """What moves the weights: AdamW, Muon beside AdamW, and the running average.
 
-Role: ``make_optimizer``, ``Muon`` and ``update_average``. Not here: learning rates and clipping
-(``loop``), which parameters decay (``training``).
+Role: ``make_optimizer``, its ``MuonAndAdamW``, and ``update_average``. Not here: learning rates and
+clipping (``loop``), which parameters decay (``training``).
 
 References: Loshchilov and Hutter 2019, AdamW (arXiv 1711.05101); Jordan et al. 2024, Muon,
 https://kellerjordan.github.io/posts/muon/; Liu et al. 2025, the size of its updates (arXiv
 2502.16982); Karras et al. 2023, section 3, on averaging weights (arXiv 2312.02696).
 """
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -22,34 +21,32 @@ from vitedu.transfer import layerwise_lr_groups
 MUON_MOMENTUM = 0.95
 
 
-class Muon(torch.optim.Optimizer):
-    """Step matrices so that every direction of an update has about the same length.
+class MuonAndAdamW(torch.optim.AdamW):
+    """Muon for the groups that say ``"muon": True``, and AdamW for the others.
 
-    It equals ``torch.optim.Muon`` with Nesterov momentum and ``adjust_lr_fn="match_rms_adamw"``,
-    which multiplies in bfloat16 on every device. A CPU without bfloat16 emulates these products: a
-    step of the course's model spent 70 % of its time there. So the type is one that is fast.
+    Muon steps matrices so that every direction of an update has about the same length. It equals
+    ``torch.optim.Muon`` with Nesterov momentum and ``adjust_lr_fn="match_rms_adamw"``, which
+    multiplies in bfloat16 on every device. A CPU without bfloat16 emulates these products: a step
+    of the course's model spent 70 % of its time there. So the type is one that is fast.
 
     Args:
-        matrices: parameters of two axes, or groups of them.
-        lr: learning rate, of AdamW's size.
-        weight_decay: share of a weight that a step of lr 1 would take away.
-        dtype: in which the updates are multiplied.
+        groups: of parameters; Muon's hold matrices alone.
+        dtype: in which Muon's updates are multiplied.
+        **settings: as AdamW takes them; one learning rate serves both.
     """
 
-    def __init__(
-        self,
-        matrices: list,
-        lr: float,
-        weight_decay: float,
-        dtype: torch.dtype = torch.float32,
-    ):
-        super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
+    def __init__(self, groups: list[dict], dtype: torch.dtype, **settings: Any):
+        super().__init__(groups, **settings)
         self.dtype = dtype
+        # a gradient scaler asks first whether a number has overflown: all groups step, or none
+        self._step_supports_amp_scaling = False
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
-        """Update all matrices that have a gradient."""
+        """Update all parameters that have a gradient; Muon's have none afterwards."""
         for group in self.param_groups:
+            if not group.get("muon"):
+                continue
             matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
             gradients = []  # with Nesterov's look ahead
             for matrix in matrices:
@@ -62,6 +59,8 @@ class Muon(torch.optim.Optimizer):
                 matrix.mul_(1 - group["lr"] * group["weight_decay"])
                 # an even update has entries of 1 / sqrt(longer side); AdamW's are about 0.2
                 matrix.add_(update, alpha=-0.2 * max(matrix.shape) ** 0.5 * group["lr"])
+                matrix.grad = None  # so AdamW passes it over
+        super().step()
 
 
 def orthogonalise_all(matrices: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -79,48 +78,24 @@ def orthogonalise_all(matrices: list[torch.Tensor]) -> list[torch.Tensor]:
     return results
 
 
-class CombinedOptimizer:
-    """Several optimizers that look like one: a gradient scaler lets all of them step, or none.
-
-    One that stepped alone on a float16 overflow would take the gradients that the overflow spoilt.
-    """
-
-    def __init__(self, *optimizers: torch.optim.Optimizer):
-        self.optimizers = optimizers
-
-    @property
-    def param_groups(self) -> list[dict]:
-        """The groups of all, the first's in front; setting a group's lr reaches its owner."""
-        return [group for optimizer in self.optimizers for group in optimizer.param_groups]
-
-    def zero_grad(self) -> None:
-        """Forget all gradients."""
-        for optimizer in self.optimizers:
-            optimizer.zero_grad()
-
-    def step(self) -> None:
-        """Update all parameters."""
-        for optimizer in self.optimizers:
-            optimizer.step()
-
-
-def make_optimizer(model: nn.Module, config: TrainConfig, device: torch.device):
+def make_optimizer(
+    model: nn.Module, config: TrainConfig, device: torch.device
+) -> torch.optim.Optimizer:
     """Make what steps a model: AdamW for all, or Muon for inner matrices and AdamW for the rest.
 
-    Muon gives every direction of a matrix's update the same length. It is for matrices that map
-    features to features; the last one, which maps them to classes, stays with AdamW. Its updates
-    are scaled to the size of AdamW's, so that one learning rate serves both.
+    Muon is for matrices that map features to features; the last one, which maps them to classes,
+    stays with AdamW.
 
     Raises:
         ValueError: Muon is asked for, and the model has no inner matrix.
     """
-    fused = device.type in ("cpu", "cuda")
+    settings: Any = {"lr": config.lr, "betas": config.betas}
+    settings["fused"] = device.type in ("cpu", "cuda")
     groups = weight_decay_groups(model, config.weight_decay)
     for group in groups:
         group["params"] = [part for part in group["params"] if part.requires_grad]
-    split = partial(by_depth, model, config.layer_decay)
     if config.optimizer == "adamw":
-        return torch.optim.AdamW(split(groups), lr=config.lr, betas=config.betas, fused=fused)
+        return torch.optim.AdamW(by_depth(model, config.layer_decay, groups), **settings)
     matrices = [parameter for parameter in groups[0]["params"] if parameter.ndim == 2][:-1]
     if not matrices:
         raise ValueError(
@@ -128,13 +103,10 @@ def make_optimizer(model: nn.Module, config: TrainConfig, device: torch.device):
         )
     inner = {id(parameter) for parameter in matrices}
     groups[0]["params"] = [p for p in groups[0]["params"] if id(p) not in inner]
+    groups.insert(0, {**groups[0], "params": matrices, "muon": True})
     is_fast = pick_precision(device) is torch.bfloat16
     dtype = torch.bfloat16 if is_fast else torch.float32
-    muon = Muon(
-        split([{"params": matrices}]), lr=config.lr, weight_decay=config.weight_decay, dtype=dtype
-    )
-    adamw = torch.optim.AdamW(split(groups), lr=config.lr, betas=config.betas, fused=fused)
-    return CombinedOptimizer(muon, adamw)
+    return MuonAndAdamW(by_depth(model, config.layer_decay, groups), dtype, **settings)
 
 
 def by_depth(model: nn.Module, decay: float, groups: list[dict]) -> list[dict]:
