@@ -132,9 +132,7 @@ def test_fit_ends_with_the_averaged_weights(data):
     fit(plain, data, config, **QUIET)
     history = fit(averaged, data, cpu(epochs=2, seed=3, lr=0.05, ema_decay=0.5), **QUIET)
     assert not torch.equal(plain[0].weight, averaged[0].weight)
-    loss, _ = fitting.measure(
-        averaged, data.validation, data, torch.device("cpu"), dtype=torch.float32
-    )
+    loss, _ = fitting.measure(averaged, data.validation, data)
     assert history.rows[-1].validation_loss == pytest.approx(loss, abs=1e-6)
 
 

@@ -155,7 +155,7 @@ def test_a_side_is_one_number(capsys):
         (["--image-size", "64"], 64),
         (["--pretrained", "vit_pico_patch4_32.cifar10"], 32),
         (["--pretrained", "vit_pico_patch4_32.cifar10", "--image-size", "48"], 48),
-        ([], None),  # as the folder is
+        ([], 32),
     ],
 )
 def test_images_have_the_size_that_preset_or_weights_take(tmp_path, monkeypatch, words, size):

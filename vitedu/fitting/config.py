@@ -56,6 +56,7 @@ class TrainConfig:
     seed: int = 0  # order of images, augmentation and dropout; starting weights are the model's own
 
     def __post_init__(self):
+        object.__setattr__(self, "betas", tuple(self.betas))  # JSON makes it a list
         for names, words, fits in RANGES:
             for name in names.split():
                 value = getattr(self, name)

@@ -36,16 +36,15 @@ def predict(
 
 def measure_test_accuracy(model: nn.Module, data: Any, dtype: torch.dtype = torch.float32) -> float:
     """Measure the accuracy on the test split, in [0, 1]; once, when all choices are made."""
-    predicted = logits_of(model, data.test.images, data, dtype).argmax(dim=-1).cpu()
-    return (predicted == data.test.labels.cpu()).sum().item() / len(predicted)
+    return measure(model, data.test, data, dtype)[1]
 
 
 def measure(
-    model: nn.Module, split: Any, data: Any, device: torch.device | str, dtype: torch.dtype
+    model: nn.Module, split: Any, data: Any, dtype: torch.dtype = torch.float32
 ) -> tuple[float, float]:
     """Return (mean loss, accuracy in [0, 1]) of a model on a split, without changing it."""
     logits = logits_of(model, split.images, data, dtype)
-    labels = split.labels.to(device)
+    labels = split.labels.to(logits.device)
     correct = (logits.argmax(dim=-1) == labels).sum().item()
     return cross_entropy(logits, labels).item(), correct / len(labels)
 

@@ -56,38 +56,33 @@ def start(
         anew: begin from the start where a run was broken off.
         data, limit: as ``vitedu train`` takes them.
     """
+    folder = _latest()
+    state = _state(folder) if folder else ""
     if os.environ.get("VITEDU_BACKGROUND") == "0":
         print("Longer runs are switched off on this computer (VITEDU_BACKGROUND=0).")
-        return
-    if not kernel_answers():
+    elif not kernel_answers():
         print("No longer run is started here: the profile is quick, or nobody is looking.")
-        return
-    if not isinstance(minutes, int | float) or isinstance(minutes, bool) or not minutes > 0:
+    elif not isinstance(minutes, int | float) or isinstance(minutes, bool) or not minutes > 0:
         print("No longer run is started. Give it minutes, such as 10, 30 or 480 for a night.")
-        return
-    if _is_running():
+    elif state == "running":
         print("A longer run is going on already, and there is never a second one.")
         progress()
-        return
-    folder = _latest()
-    state = _state(folder) if folder and not anew else ""
-    if state == "finished":
+    elif state == "finished" and not anew:
         progress()
         print("anew=True begins another one.")
-        return
-    if folder is None or state != "stopped":
-        number = 1 + (int(folder.name) if folder else 0)
-        folder = _home() / str(number)
-        folder.mkdir(parents=True)
-        source = find_file()
-        if not source.is_file():
-            export_model(source)
-        write_whole(folder / COPY, source.read_bytes())
-        epochs = max(1, min(MOST_EPOCHS, int(60 * minutes / epoch_seconds)))
-        wish = {"epochs": epochs, "lr": lr, "words": {"data": data, "limit": limit}}
-        write_whole(folder / WISH, json.dumps(wish).encode())
-    _spawn(folder)
-    progress()
+    else:
+        if folder is None or anew or state != "stopped":
+            folder = _home() / str(1 + int(folder.name if folder else 0))
+            folder.mkdir(parents=True)
+            source = find_file()
+            if not source.is_file():
+                export_model(source)
+            write_whole(folder / COPY, source.read_bytes())
+            epochs = max(1, min(MOST_EPOCHS, int(60 * minutes / epoch_seconds)))
+            wish = {"epochs": epochs, "lr": lr, "words": {"data": data, "limit": limit}}
+            write_whole(folder / WISH, json.dumps(wish).encode())
+        _spawn(folder)
+        progress()
 
 
 def progress() -> None:

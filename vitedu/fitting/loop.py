@@ -243,7 +243,7 @@ class Run:
 
     def validate(self) -> tuple[float, float]:
         """Measure loss and accuracy on the validation images."""
-        return measure(self.model, self.data.validation, self.data, self.device, self.dtype)
+        return measure(self.model, self.data.validation, self.data, self.dtype)
 
     def step(
         self, batch: torch.Tensor, lr: float, step_of_run: int

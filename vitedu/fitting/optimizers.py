@@ -51,7 +51,8 @@ class MuonAndAdamW(torch.optim.AdamW):
             gradients = []  # with Nesterov's look ahead
             for matrix in matrices:
                 state = self.state[matrix]
-                if not state:
+                if not state:  # AdamW looks for a step in each state that is read from a file
+                    state["step"] = torch.zeros(())
                     state["momentum_buffer"] = torch.zeros_like(matrix.grad)
                 mean = state["momentum_buffer"].lerp_(matrix.grad, 1 - MUON_MOMENTUM)
                 gradients.append(matrix.grad.lerp(mean, MUON_MOMENTUM).to(self.dtype))

@@ -23,7 +23,6 @@ from vitedu.extras.options import ViTConfigWithOptions, build_model, preset
 from vitedu.fitting.checkpoints import (
     DESCRIPTION,
     WEIGHTS,
-    load_checkpoint,
     load_description,
     refuse_changes,
     save_checkpoint,
@@ -82,7 +81,7 @@ def main_train(
     """
     out, words = Path(out), {**dict.fromkeys(WORDS), **words}
     kinds = TrainConfig, ViTConfigWithOptions
-    changes, model_options = read_settings(settings, *kinds, reserved=DATA_FIELDS)
+    changes, options = read_settings(settings, *kinds, reserved=DATA_FIELDS)
     if model_path and words["preset"]:
         raise ValueError("--model and --preset both say what to train: give one of them.")
     model_file = ModelFile(model_path) if model_path else None
@@ -90,28 +89,24 @@ def main_train(
     if model_file and (others := [name for name in changes if name not in SETTINGS]):
         choices = ", ".join(SETTINGS)
         raise ValueError(f"the loop of a file takes {choices} (got {', '.join(others)}).")
-    description = open_folder(out, resume)
-    if not description:
-        description, start = begin(words, changes, model_options, model_file)
-    else:
-        refuse_another(out, description, words, {**changes, **model_options}, model_file)
+    if (out / DESCRIPTION).exists():
+        description = reopen(out, resume, words, {**changes, **options}, model_file)
         if is_ended(out, description):
             print(f"{out} holds a run that has ended: {outcome_line(description)}")
             return 0
-        tensors, shape = load_checkpoint(out)[0], description["model"]
-        start = rebuild(shape, tensors, model_file, out), description["data"]
-    info = description["data"]
-    size = description["model"]["image_size"]
+        begun = load_start(str(out), model_file=model_file)
+    else:
+        description, begun = begin(words, changes, options, model_file)
+    info, size = description["data"], description["model"]["image_size"]
     images = load_data(info["source"], limit=info["limit"], image_size=size)
-    if start:
-        model, known = start
+    if isinstance(begun, tuple):
+        model, known = begun
         images = match(images, model, known)
         if model_file and "model_file" not in description:  # so far it is the package's model
             shape, tensors = asdict(model.config), model.state_dict()
             model = rebuild(shape, tensors, model_file, description["preset"])
     else:
-        fields = {name: getattr(images, name) for name in DATA_FIELDS}
-        config = configure(description, model_file, **fields)
+        config = replace(begun, in_channels=images.in_channels, num_classes=images.num_classes)
         torch.manual_seed(description["train"]["seed"])
         model = model_file.module.VisionTransformer(config) if model_file else build_model(config)
     description["model"] = asdict(model.config)
@@ -127,74 +122,91 @@ def main_train(
 
 
 def begin(
-    words: dict, changes: dict, model_options: dict, model_file: ModelFile | None
-) -> tuple[dict[str, Any], Start | None]:
+    words: dict, changes: dict, options: dict, model_file: ModelFile | None
+) -> tuple[dict[str, Any], Start | ViTConfig]:
     """Decide what a new run is, and refuse what can be refused before the images are read.
 
     Returns:
-        What its ``config.json`` can say yet; the weights that it starts from.
+        What its ``config.json`` can say yet; the weights that it starts from, or a shape.
     """
     size, start = words["image_size"], None
+    sizes = {"image_size": size} if size else {}
     if words["weights"] and not words["pretrained"]:
         raise ValueError("--weights goes with --pretrained, which names their model.")
     if words["pretrained"]:
-        if words["preset"] or model_options:
-            other = "--preset" if words["preset"] else f"--set {', '.join(model_options)}"
+        if words["preset"] or options:
+            other = "--preset" if words["preset"] else f"--set {', '.join(options)}"
             raise ValueError(f"the weights of --pretrained have a shape of their own, not {other}.")
         name, usual = words["pretrained"], FINE_TUNING
         start = load_start(name, words["weights"], size)
-        size = start[0].config.image_size
+        config = start[0].config
         if model_file:
             usual = replace(usual, precision="float32")
     elif model_file:
         name, usual = model_file.path.name, thread_recipe(epochs=10, precision="float32")
+        config = model_file.configure(**options, **sizes)
     else:
         name = words["preset"] or DEFAULT_PRESET
-        usual = recipe(name)
-        if words["preset"]:
-            own = preset(name).image_size
-            if size not in (None, own):
-                raise ValueError(
-                    f"--preset {name} takes {own} px and --image-size says {size}: leave one out. "
-                    "Weights (--pretrained) take other sizes: their positions are interpolated."
-                )
-            size = own
+        usual, own = recipe(name), preset(name).image_size
+        if words["preset"] and size not in (None, own):
+            raise ValueError(
+                f"--preset {name} takes {own} px and --image-size says {size}: leave one out. "
+                "Weights (--pretrained) take other sizes: their positions are interpolated."
+            )
+        config = preset(name, **options, **sizes)
     description = {
         "preset": name,
-        "model_options": model_options,
-        "model": {"image_size": size},
+        "model_options": options,
+        "model": asdict(config),
         "data": {"source": words["data"] or DEFAULT_DATA, "limit": words["limit"]},
         "train": asdict(replace(usual, **changes)),
     }
     if start:
         description |= {name: words[name] for name in ("pretrained", "weights")}
-    else:  # refuses sizes that do not go together
-        configure(description, model_file, **({"image_size": size} if size else {}))
-    return description, start
+    return description, start or config
 
 
-def configure(description: dict, model_file: ModelFile | None, **fields: Any) -> ViTConfig:
-    """Give the shape of a new model: its preset's or its file's, with options and other fields."""
-    fields |= description["model_options"]
-    return model_file.configure(**fields) if model_file else preset(description["preset"], **fields)
+def reopen(
+    out: Path, resume: bool, words: dict, changes: dict, model_file: ModelFile | None
+) -> dict[str, Any]:
+    """Read the description of the run in a folder, and refuse to make it another run.
 
-
-def refuse_another(
-    out: Path, description: dict, words: dict, changes: dict, model_file: ModelFile | None
-) -> None:
-    """Refuse words that would change what the run in a folder is."""
-    info, shape = description["data"], description["model"]
-    before = {name: description.get(name) for name in ("preset", "pretrained", "weights")}
-    before |= {"data": info["source"], "limit": info["limit"], "image_size": shape["image_size"]}
-    before |= asdict(read_config(description)) | asdict(ViTConfigWithOptions(**shape))
-    given = {name: value for name, value in words.items() if value is not None}
+    Raises:
+        ValueError: nobody said that it shall go on, or words would change what it is.
+    """
+    description, is_stopped = load_description(out), (out / STATE).exists()
+    if not resume:
+        what = f"already ({outcome_line(description)}):"
+        if is_stopped:
+            what = "that is not finished: --resume goes on with it;"
+        raise ValueError(f"{out} holds a run {what} remove the folder, or name another --out.")
+    if not {"preset", "model", "model_options", "data", "train"} <= set(description):
+        raise ValueError(f"{out / DESCRIPTION} does not describe a run of vitedu train.")
+    if (out / "state.safetensors").exists():
+        raise ValueError(f"the run in {out} was stopped in an older version: it can end it.")
     place = f"the run in {out}"
     if is_ended(out, description):
         place += f" has ended with {outcome_line(description)}, and its state is gone "
         place += f"(--pretrained {out} --out OTHER starts from its weights)"
-    else:
-        check_model_file(model_file, description, out)
+    elif bool(model_file) != ("model_file" in description):
+        there = f"a file, of which {out / COPY} is a copy: name one with --model, which runs it"
+        raise ValueError(
+            f"{place} trains {'a preset: leave --model out' if model_file else there}."
+        )
+    elif model_file and model_file.text != (out / COPY).read_text(encoding="utf-8"):
+        raise ValueError(f"{model_file.path} is not what the run began with: {out / COPY} is.")
+    info, shape = description["data"], description["model"]
+    before = {name: description.get(name) for name in ("preset", "pretrained", "weights")}
+    before |= {"data": info["source"], "limit": info["limit"], "image_size": shape["image_size"]}
+    before |= asdict(TrainConfig(**description["train"])) | asdict(ViTConfigWithOptions(**shape))
+    given = {name: value for name, value in words.items() if value is not None}
     refuse_changes(before, {**before, **given, **changes}, place)
+    return description
+
+
+def is_ended(out: Path, description: dict) -> bool:
+    """Tell whether nothing is left to learn in the run of a folder."""
+    return "outcome" in description and not (out / STATE).exists()
 
 
 def train(
@@ -213,7 +225,7 @@ def train(
         data: the images.
         model_file: whose loop and model these are, in place of the package's.
     """
-    info, config, state = description["data"], read_config(description), out / STATE
+    info, config, state = description["data"], TrainConfig(**description["train"]), out / STATE
     info |= {"name": data.name, "class_names": list(data.class_names)}
     info |= {"mean": data.mean.tolist(), "std": data.std.tolist()}
     info["sizes"] = [len(data.train), len(data.validation), len(data.test)]
@@ -252,52 +264,6 @@ def train(
     if not history.interrupted:
         state.unlink()  # from here on the run is finished
     return history
-
-
-def read_config(description: dict) -> TrainConfig:
-    """Read how a run is trained."""
-    betas = tuple(description["train"]["betas"])
-    return TrainConfig(**{**description["train"], "betas": betas})
-
-
-def is_ended(out: Path, description: dict) -> bool:
-    """Tell whether nothing is left to learn in the run of a folder.
-
-    Raises:
-        ValueError: it was stopped in an older version, whose state is not read.
-    """
-    if (out / "state.safetensors").exists():
-        raise ValueError(f"the run in {out} was stopped in an older version: it can end it.")
-    return "outcome" in description and not (out / STATE).exists()
-
-
-def check_model_file(model_file: ModelFile | None, description: dict, out: Path) -> None:
-    """Refuse to go on with another model than that which the run in a folder trains."""
-    if bool(model_file) != ("model_file" in description):
-        there = f"a file, of which {out / COPY} is a copy: name one with --model, which runs it"
-        whose = "a preset: leave --model out" if model_file else there
-        raise ValueError(f"the run in {out} trains {whose}.")
-    if model_file and model_file.text != (out / COPY).read_text(encoding="utf-8"):
-        raise ValueError(f"{model_file.path} is not what the run began with: {out / COPY} is.")
-
-
-def open_folder(out: Path, resume: bool) -> dict | None:
-    """Return the description of the run to go on with in a folder, or None.
-
-    Raises:
-        ValueError: a run is there, and nobody said what shall become of it.
-    """
-    if not (out / DESCRIPTION).exists():
-        return None
-    description = load_description(out)
-    if not resume:
-        what = f"already ({outcome_line(description)}):"
-        if (out / STATE).exists():
-            what = "that is not finished: --resume goes on with it;"
-        raise ValueError(f"{out} holds a run {what} remove the folder, or name another --out.")
-    if not {"preset", "model", "model_options", "data", "train"} <= set(description):
-        raise ValueError(f"{out / DESCRIPTION} does not describe a run of vitedu train.")
-    return description
 
 
 def outcome_line(description: dict) -> str:

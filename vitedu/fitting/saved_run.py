@@ -152,11 +152,17 @@ def load_run(
     return model.to(pick_device() if device == "auto" else device).eval(), description
 
 
-def load_start(name: str, weights: str | None = None, image_size: int | None = None) -> Start:
+def load_start(
+    name: str,
+    weights: str | None = None,
+    image_size: int | None = None,
+    model_file: ModelFile | None = None,
+) -> Start:
     """Read what ``--pretrained`` names: a folder of a run, or as ``load_pretrained``.
 
     Args:
         image_size: pixels, to which positions are interpolated; by default the weights' own.
+        model_file: whose model takes the weights of a run.
 
     Raises:
         ValueError: they are no weights of a Vision Transformer, or cannot be had at this size.
@@ -164,12 +170,12 @@ def load_start(name: str, weights: str | None = None, image_size: int | None = N
     """
     if (Path(name) / DESCRIPTION).is_file():
         tensors, description = load_checkpoint(Path(name))
-        model, known = rebuild(description["model"], tensors, None, name), description["data"]
+        model, known = rebuild(description["model"], tensors, model_file, name), description["data"]
     else:
         model = load_pretrained(name, weights=weights)
         known = vars(preprocessing(name))
-    if not isinstance(model, VisionTransformer):
-        raise ValueError(f"{name} is a CNN; vitedu train goes on with Vision Transformers.")
+        if not isinstance(model, VisionTransformer):
+            raise ValueError(f"{name} is a CNN; vitedu train goes on with Vision Transformers.")
     if image_size:
         resize(model, image_size)
     return model, known

@@ -125,14 +125,14 @@ def train_and_measure(
     validation and test images are of all of them. Seconds are those of training. A
     KeyboardInterrupt passes: half a run must not become a row.
     """
-    split, names, cpu = data.validation, columns.split(), torch.device("cpu")
+    split, names = data.validation, columns.split()
     few = Split(split.images[:validation_images], split.labels[:validation_images])
     started = time.process_time()
     history = fit(model, replace(data, validation=few), config, show_progress=False, **more)
     if history.interrupted:
         raise KeyboardInterrupt
     cpu_seconds, last = time.process_time() - started, history.rows[-1]
-    model.to(cpu)
+    model.to("cpu")
     results: Results = {"device": history.device, "precision": history.precision}
     results |= {"seconds": round(history.seconds, 1), "cpu_seconds": round(cpu_seconds, 1)}
     results["parameters"] = sum(p.numel() for p in model.parameters())
@@ -142,9 +142,9 @@ def train_and_measure(
     for name in ("train_loss", "train_accuracy", "validation_loss"):
         results[name] = round(getattr(last, name), 4)
     if validation_images and "validation_accuracy" in names:
-        results["validation_accuracy"] = measure(model, split, data, cpu, torch.float32)[1]
+        results["validation_accuracy"] = measure(model, split, data)[1]
     if "test_accuracy" in names:
-        results["test_accuracy"] = measure(model, data.test, data, cpu, torch.float32)[1]
+        results["test_accuracy"] = measure(model, data.test, data)[1]
     return {name: results[name] for name in names}
 
 

@@ -67,7 +67,7 @@ def learn(settings: dict, seed: int, profile: Profile) -> dict:
     config = TrainConfig(epochs=epochs, seed=seed, **FEW, **options)
     model, train_data = build(seed, fixed_positions=fixed, **changes), replace(data, train=train)
     results = train_and_measure(model, train_data, config, "test_accuracy", 10)
-    train_accuracy = measure(model, data.train, data, torch.device("cpu"), torch.float32)[1]
+    train_accuracy = measure(model, data.train, data)[1]
     return {"train_accuracy": train_accuracy, **results}
 
 
