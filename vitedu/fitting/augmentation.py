@@ -189,9 +189,7 @@ def random_mix(
     blended, pasted = choice < mixup, (choice >= mixup) & (choice < mixup + cutmix)
 
     inside = random_boxes(1 - own_share, H, W, generator)  # (B, H, W)
-    weight = torch.where(blended, own_share, 1.0)[:, None, None] * torch.ones_like(
-        inside, dtype=own_share.dtype
-    )
+    weight = torch.where(blended, own_share, 1.0)[:, None, None]
     weight = torch.where(pasted[:, None, None] & inside, 0.0, weight)  # of each own pixel
     mixed = images[partner].lerp(images, weight[:, None])
     share = weight.mean(dim=(1, 2))  # the exact area, also where a box was cut by the edge

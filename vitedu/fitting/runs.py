@@ -216,14 +216,9 @@ def train(
     data: Data,
     model_file: ModelFile | None = None,
 ) -> History:
-    """Train a model, measure it once on the test images, and write the run.
+    """Train a model in place, measure it once on the test images, and write the run.
 
-    Args:
-        out: the folder of the run. An unfinished run in it goes on.
-        description: of ``begin``, or of a run's folder; it becomes that of the trained model.
-        model: trained in place.
-        data: the images.
-        model_file: whose loop and model these are, in place of the package's.
+    An unfinished run in the folder goes on. The description becomes that of the trained model.
     """
     info, config, state = description["data"], TrainConfig(**description["train"]), out / STATE
     info |= {"name": data.name, "class_names": list(data.class_names)}
