@@ -94,7 +94,7 @@ def main_train(
         if is_ended(out, description):
             print(f"{out} holds a run that has ended: {outcome_line(description)}")
             return 0
-        begun = load_start(str(out), model_file=model_file)
+        begun: Start | ViTConfig = load_start(str(out), model_file=model_file)
     else:
         description, begun = begin(words, changes, options, model_file)
     info, size = description["data"], description["model"]["image_size"]
