@@ -94,9 +94,7 @@ def save_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
 def save_state(path: Path, run: Any) -> None:
     """Write all that a ``fitting.Run`` needs to go on after the epochs that it has finished.
 
-    Args:
-        path: replaced in one step, so that a run killed here leaves the state before or this one.
-        run: between two epochs.
+    The file is replaced in one step: a run killed here leaves the state before or this one.
     """
     state = {
         "format": FORMAT,
@@ -113,11 +111,7 @@ def save_state(path: Path, run: Any) -> None:
 
 
 def load_state(path: Path, run: Any) -> None:
-    """Put a run where the one that wrote the file stood.
-
-    Args:
-        path: written by ``save_state``.
-        run: set up, not yet started.
+    """Put a run that has not started where the one stood that wrote the file.
 
     Raises:
         ValueError: the file is damaged, or the run was set up differently: the message names each

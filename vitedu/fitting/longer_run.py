@@ -128,7 +128,7 @@ def save_model(model: nn.Module, data: Any, what: str) -> Path | None:
         what: which run made it, in words.
 
     Returns:
-        The file; None where ``VITEDU_KEEP_SOURCES=0`` allows no file.
+        The file; None where ``VITEDU_KEEP_SOURCES=0`` allows none.
     """
     if os.environ.get("VITEDU_KEEP_SOURCES") == "0":
         return None
