@@ -72,7 +72,6 @@ def fit(
         model: maps float images (B, C, H, W) to logits (B, K). It moves to the device.
         data: has ``train`` and ``validation``, each with ``images`` (N, C, H, W) uint8 and
             ``labels`` (N,) int64, and ``mean`` and ``std`` of the C channels for pixels in [0, 1].
-            Mixing counts classes by ``class_names``, if there are any, else by labels.
         config: what to do.
         show_progress: whether to show a line with loss, accuracy and time left.
         on_epoch: called with the history after each epoch; ``model`` is then what would come out.
@@ -127,8 +126,7 @@ class Run:
             self.forward = lambda batch: (translated if len(batch) == whole else plain)(batch)
         self.images = data.train.images.to(device)
         self.labels = data.train.labels.to(device)
-        names = getattr(data, "class_names", None)
-        self.num_classes = len(names) if names else int(data.train.labels.max()) + 1
+        self.num_classes = int(data.train.labels.max()) + 1  # a head may have more
         self.steps = -(-len(self.labels) // config.batch_size)  # of an epoch, a short one included
         self.total_steps = config.epochs * self.steps
         self.warmup_steps = round(config.warmup_share * self.total_steps)
@@ -257,7 +255,7 @@ class Run:
         if targets is None:
             loss = cross_entropy(logits, labels, config.label_smoothing)
         else:
-            targets = F.pad(targets, (0, logits.shape[1] - targets.shape[1]))  # a wider head
+            targets = F.pad(targets, (0, logits.shape[1] - targets.shape[1]))  # none of these here
             loss = F.cross_entropy(logits, targets, label_smoothing=config.label_smoothing)
 
         for group in self.optimizer.param_groups:
