@@ -93,11 +93,9 @@ def make_optimizer(
     settings: Any = {"lr": config.lr, "betas": config.betas}
     settings["fused"] = device.type in ("cpu", "cuda")
     groups = weight_decay_groups(model, config.weight_decay)
-    for group in groups:
-        group["params"] = [part for part in group["params"] if part.requires_grad]
     if config.optimizer == "adamw":
         return torch.optim.AdamW(by_depth(model, config.layer_decay, groups), **settings)
-    matrices = [parameter for parameter in groups[0]["params"] if parameter.ndim == 2][:-1]
+    matrices = [p for p in groups[0]["params"] if p.ndim == 2 and p.requires_grad][:-1]
     if not matrices:
         raise ValueError(
             "optimizer='muon' needs matrices besides the last (got none); use optimizer='adamw'."
