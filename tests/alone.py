@@ -1,9 +1,9 @@
-"""Run notebooks of the second shelf by sections: ``python tests/alone.py NOTEBOOK ...``.
+"""Run notebooks of the second shelf by sections: ``python tests/alone.py STEP NOTEBOOK ...``.
 
-They run as committed, each section after the set-up alone. This process imports what the set-ups
-import. A fork of it runs a set-up, which stands before the first section, and a fork of that each
-section: none sees what another made. Where frameworks do not survive a fork, each notebook has a
-process and runs one section.
+They run as committed, every STEP-th section after the set-up alone. This process imports what the
+set-ups import. A fork of it runs a set-up, which stands before the first section, and a fork of
+that each section: none sees what another made. Where frameworks do not survive a fork, each
+notebook has a process and runs one section.
 """
 
 import ast
@@ -92,19 +92,19 @@ def fails_apart(work: Callable[..., int], *words: Any) -> bool:
     return process.exitcode != 0
 
 
-def run_notebooks(paths: list[Path]) -> int:
+def run_notebooks(step: int, paths: list[Path]) -> int:
     """Run one notebook after the other; give how many went wrong."""
-    return sum(fails_apart(run_notebook, path) for path in paths)
+    return sum(fails_apart(run_notebook, step, path) for path in paths)
 
 
-def run_notebook(path: Path) -> int:
+def run_notebook(step: int, path: Path) -> int:
     """Run the set-up and the sections in a folder of their own; give how much went wrong."""
     setup, *sections = ((f"{path.stem}, {name}", cells) for name, cells in parts(path).items())
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         os.environ["VITEDU_HOME"] = str(Path(folder, "store"))
         if run(*setup):
             return 1
-        alone = sections if FORKS else sections[:1]
+        alone = sections[::step] if FORKS else sections[:1]
         failed = sum(fails_apart(run, *each) if FORKS else run(*each) for each in alone)
         left = {name: each.get("status") for name, each in results.load().items()}
     for name, status in left.items():
@@ -115,10 +115,10 @@ def run_notebook(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    PATHS = [Path(word).resolve() for word in sys.argv[1:]]
+    STEP, PATHS = int(sys.argv[1]), [Path(word).resolve() for word in sys.argv[2:]]
     if FORKS:
         import_all(PATHS)
-    LANES = [start(run_notebooks, PATHS[k::2]) for k in range(2)]  # two at a time
+    LANES = [start(run_notebooks, STEP, PATHS[k::2]) for k in range(2)]  # two at a time
     for lane in LANES:
         lane.join()
     print(f"{sum(os.times()[:4]):5.1f} s  in all")
