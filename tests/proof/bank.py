@@ -99,18 +99,21 @@ def students(count: int) -> list[int]:
 
 
 def judge_answers(
-    exercise_id: str, seeds: Iterable[int], find_cache: Callable = lambda seed: ReplayCache()
+    exercise_id: str,
+    seeds: Iterable[int],
+    find_cache: Callable = lambda seed: ReplayCache(),
+    sample: Callable = list,
 ) -> Iterator[Judgement]:
     """Judge all wrong and right answers of one exercise with every seed.
 
-    Each seed is another student: answers that remember earlier calls are made anew for it. ``keep``
-    gives what a seed's replays are kept in.
+    Each seed is another student: answers that remember earlier calls are made anew for it.
+    ``find_cache`` gives what a seed's replays are kept in, ``sample`` the wrong ones that count.
     """
     checker = find_checker(exercise_id)
     for seed in seeds:
         cache = find_cache(seed)
         right = [("", answer) for answer in right_answers(exercise_id)]
-        for number, (id_, answer) in enumerate([*wrong_answers(exercise_id), *right]):
+        for number, (id_, answer) in enumerate([*sample(wrong_answers(exercise_id)), *right]):
             report = judge_answer(checker, answer, seed, cache)
             yield Judgement(id_, number, answer, seed, report)
 

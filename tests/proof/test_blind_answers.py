@@ -3,7 +3,7 @@
 ``blind/*.py`` holds them word for word, whatever ruff's rules say: three right ones of different
 styles for each exercise, wrong ones that are right on the usual case (``wrong_subtle``),
 plain mistakes, and answers that are right in idea with one slip of polish. A name is
-``<exercise>__<what>``.
+``<exercise>__<what>``. Every third answer is judged, and all in the weekly workflow.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from conftest import WHOLE
+from conftest import WHOLE, sample
 
 from vitedu.checks import engine
 from vitedu.checks.engine import judge_answer
@@ -78,12 +78,14 @@ def find_cache(exercise, seed):
 
 
 def judge_all(stem):
-    """Yield (name, reports) for every answer of a file."""
-    for name, answer in list(vars(import_module(f"proof.blind.{stem}")).items()):
-        exercise, _, what = name.partition("__")
-        if what and exercise:
-            checker = find_checker(exercise)
-            yield name, [judge_answer(checker, answer, s, find_cache(exercise, s)) for s in SEEDS]
+    """Yield (name, reports) for the answers of a file that are judged."""
+    names = vars(import_module(f"proof.blind.{stem}"))
+    answers = [name for name in names if name.partition("__")[0] and "__" in name]
+    assert len(answers) >= 15
+    for name in sample(answers):
+        exercise, _, _ = name.partition("__")
+        checker, answer = find_checker(exercise), names[name]
+        yield name, [judge_answer(checker, answer, s, find_cache(exercise, s)) for s in SEEDS]
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +98,7 @@ def without_names(monkeypatch):
 def test_right_answers_pass(stem):
     """Every one passes; a remark is for a refusal that the author left out."""
     reports = dict(judge_all(stem))
-    assert len(reports) >= 15 and all(r.passed for seen in reports.values() for r in seen)
+    assert all(r.passed for seen in reports.values() for r in seen)
     remarks = {name for name, seen in reports.items() if not all(r.is_flawless for r in seen)}
     assert remarks <= {"PatchEmbed__linear", *REMARKS}
 
@@ -106,11 +108,11 @@ def test_wrong_answers_are_caught(stem):
     """At least 95 of 100 fail, or pass below full points; the others are known."""
     reports = dict(judge_all(stem))
     slipped = {name for name, seen in reports.items() if all(r.is_flawless for r in seen)}
-    assert slipped <= SLIPPED.keys() and len(slipped) <= len(reports) / 20
+    assert slipped <= SLIPPED.keys() and len(slipped) <= max(1, len(reports) / 20)
 
 
 def test_slips_of_polish_fail_no_answer():
     """An answer that is right in idea passes, unless the exercise's text names what it lacks."""
     reports = dict(judge_all("slips")) | dict(judge_all("slips_2"))
     failed = {name for name, seen in reports.items() if not all(r.passed for r in seen)}
-    assert failed <= IDEAS | CLOTHES and len(reports) > 70
+    assert failed <= IDEAS | CLOTHES
