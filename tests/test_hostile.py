@@ -1,7 +1,5 @@
 """Texts and files that are made to stop a grader: each is read in little time, or is a finding."""
 
-import csv
-import io
 import json
 import subprocess
 import sys
@@ -12,7 +10,6 @@ from pathlib import Path
 import hostile
 import pytest
 
-from vitedu.__main__ import main
 from vitedu.grading.batch import digest_files
 from vitedu.grading.grades import REASONS, Answer, Flag, Submission, from_plain
 from vitedu.grading.intake import reading
@@ -132,19 +129,3 @@ def test_a_submission_and_what_was_found_in_it_come_back_as_they_were():
     found = Extraction({"gelu": answer}, {"softmax": ("no_cell", "")}, [flag], {"03_encoder"})
     data = json.loads(json.dumps(asdict(found), default=list))
     assert from_plain(Extraction, data) == found
-
-
-# --- a class -------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["for", "hole of 1 TB"])
-def test_a_class_with_one_of_them_ends_and_the_others_are_graded(kind, tmp_path):
-    """Five students, one of them hostile."""
-    hostile.hand_in_class(tmp_path / "in", kind)
-    words = ["grade", tmp_path / "in", "--out", tmp_path / "out", "--exercises", "patchify"]
-    assert main([*map(str, words), "--allow-unsafe"]) == 0
-    text = (tmp_path / "out" / "grades.csv").read_text("utf-8-sig")
-    states = {row["student"]: row["state"] for row in csv.DictReader(io.StringIO(text))}
-    mallory = states.pop("mallory")
-    assert set(states.values()) == {"passed"} and len(states) == 4 and mallory != "passed"
