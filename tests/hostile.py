@@ -1,6 +1,7 @@
 """Submissions that are made to stop a grader while it reads: each of them is one student's folder.
 
-Role: ``KINDS`` and ``hand_in``. What hostile code does when it runs is not here (``attacks``).
+Role: ``TEXTS``, ``FILES`` and ``hand_in``. What hostile code does when it runs stands in
+``attacks``.
 """
 
 import io
@@ -12,8 +13,7 @@ from pathlib import Path
 
 from attacks import IMPORTS, code, notebook
 
-from vitedu.course.references import solution_source
-from vitedu.exercises import EXERCISES, find
+from vitedu.exercises import EXERCISES
 
 FILE = "01_patches.ipynb"
 ANSWER = "def patchify(images, patch_size):\n    return images * x\n"  # reads what the texts bind
@@ -143,7 +143,6 @@ FILES: dict[str, Callable[[Path], object]] = {
     "20,000 files": many_files,
     "long answers": all_answers,
 }
-KINDS = [*TEXTS, *FILES]
 
 
 def hand_in(folder: Path, kind: str) -> Path:
@@ -152,12 +151,3 @@ def hand_in(folder: Path, kind: str) -> Path:
     place.mkdir(parents=True)
     FILES[kind](place) if kind in FILES else write(place, TEXTS[kind])
     return place
-
-
-def hand_in_class(folder: Path, kind: str) -> None:
-    """Write a class of five, of which the third is hostile."""
-    hand_in(folder, kind)
-    answer = code(solution_source(find("patchify")), "patchify")
-    for name in ("anna", "bob", "nora", "zoe"):
-        (folder / name).mkdir()
-        (folder / name / FILE).write_text(notebook([code(IMPORTS), answer]), "utf-8")

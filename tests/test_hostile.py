@@ -65,8 +65,9 @@ def test_a_file_is_read_or_is_a_finding(kind, tmp_path):
 )
 def test_beyond_a_limit_reading_ends_and_says_so(limit, amount, words, tmp_path, monkeypatch):
     """The student's exercises are open with the reason, flags and files stay, the next is read."""
-    hostile.hand_in_class(tmp_path, "chained targets")
-    _, _, mallory, _, zoe = find_submissions(tmp_path).submissions
+    hostile.hand_in(tmp_path / "first", "chained targets")
+    hostile.hand_in(tmp_path / "next", "names")
+    (mallory,) = find_submissions(tmp_path / "first").submissions
     with monkeypatch.context() as patch:
         patch.setattr(reading, limit, amount)
         found = read_submission(
@@ -75,7 +76,7 @@ def test_beyond_a_limit_reading_ends_and_says_so(limit, amount, words, tmp_path,
     assert found.answers == {} and found.notebooks == {"01_patches"}
     assert found.problems["patchify"] == ("unreadable", f"reading what was handed in {words}")
     assert [flag.kind for flag in found.flags] == ["late", "unreadable"]
-    assert "patchify" in read_submission(zoe).answers
+    assert "patchify" in read(tmp_path / "next")[1].answers
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on memory")
