@@ -1,7 +1,6 @@
 """Submissions that are made to stop a grader while it reads: each of them is one student's folder.
 
-Role: ``TEXTS``, ``FILES`` and ``hand_in``. What hostile code does when it runs stands in
-``attacks``.
+Role: ``TEXTS``, ``FILES`` and ``hand_in``. Code that does harm when it runs is in ``attacks``.
 """
 
 import io

@@ -431,10 +431,7 @@ def results(out):
 
 @pytest.mark.slow
 def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
-    """Killed while it writes tables and pages: whole files, the same result.
-
-    Kills while it grades are in ``test_attacks``.
-    """
+    """Killed while it writes tables and pages: the same result (while it grades: test_attacks)."""
     answers = {"patchify": "passed", "unpatchify": "failed"}
     folder = hand_in(tmp_path / "in", **{f"s{number:03d}": answers for number in range(20)})
     words = [sys.executable, "-c", RUN.format(tests=str(Path(__file__).parent)), str(folder)]
