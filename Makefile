@@ -47,7 +47,7 @@ test: $(TEST_VENV)/.test ## set up if need be, pass every test
 	$(PYTEST) $(TEST_ARGS)
 
 notebooks: $(TEST_VENV)/.test ## run all notebooks, as committed and solved, in the quick profile
-	$(PYTEST) -m notebook tests/test_notebooks.py $(TEST_ARGS)
+	VITEDU_WHOLE=1 $(PYTEST) -m notebook tests/test_notebooks.py $(TEST_ARGS)
 
 proof: $(VENV)/.lab ## judge mistakes, right answers and mutants (EXERCISE=patchify, or all in 15 minutes; ANSWERS=my_answers.py)
 	PYTHONPATH=$(CURDIR)/tests $(PY) -m proof $(EXERCISE) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ANSWERS),--audit $(ANSWERS))
