@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from vitedu.attention import MultiHeadAttention
-from vitedu.checks.explaining import costs
-from vitedu.checks.explaining.costs import PARTS, Cost, assemble, find_mistakes, mistake_costs
+from vitedu.bench import costs
+from vitedu.bench.costs import PARTS, Cost, assemble, find_mistakes, mistake_costs
 from vitedu.checks.writing.checker import find_checker
 from vitedu.checks.writing.mistakes import bare_source
 from vitedu.data import load_data

@@ -1,7 +1,7 @@
 """The figure of what each mistake costs (notebooks 01 to 03).
 
 Role: measured rows in, a matplotlib figure out. Not here: the measurement
-(``vitedu.checks.explaining.costs``).
+(``vitedu.bench.costs``).
 """
 
 import itertools
