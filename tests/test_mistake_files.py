@@ -160,7 +160,7 @@ MISTAKES = {
     "sound": ({"x.amax(": "x.amix("}, "values", None),
     "no place": ({"x.amaximum(": "x.amax("}, "values", "must meet exactly one place of the refer"),
     "no program": ({"x.amax(": "x.amax(("}, "values", "SyntaxError"),
-    "nothing": ({}, "values", "has neither edits nor build; give it one of them."),
+    "nothing": ({}, "values", "has no edits; write them."),
     "part": ({"x.amax(": "x.amix("}, "valeus", 'no case is of the part "valeus"; the parts are'),
 }
 

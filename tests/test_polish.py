@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vitedu import attention, encoder, patches, transfer, vit
+from vitedu import attention, encoder, inside, patches, transfer, vit
 from vitedu.__main__ import main
 from vitedu.checks.api import check, judge
 from vitedu.checks.engine import judge_answer
@@ -96,6 +96,18 @@ def test_two_mistakes_are_two_paragraphs():
     assert len(report.misconceptions) == 2 and " and " not in report.headline
     place = [label for label, _ in report.lines].index("mistake 2")
     assert place >= report.visible and report.lines[place][1] != report.headline
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_equal_tensors_in_a_list_are_the_stacked_tensor(kind):
+    """Also where they carry gradients: their numbers are judged, and the list is a remark."""
+
+    def logit_lens(layers, norm, head):
+        return kind(inside.logit_lens(layers, norm, head))
+
+    report = judge(logit_lens, seed=1)
+    assert report.passed and list(remarks(report)) == ["returns"], str(report)
+    assert not judge(lambda *args: kind(2 * inside.logit_lens(*args)), "logit_lens", seed=1).passed
 
 
 def blind_to_gradients(base):

@@ -10,7 +10,7 @@ import torch
 from vitedu import exercises
 from vitedu.checks.observing.answers import AnswerInfo, LocalAnswer, PlainValue
 from vitedu.checks.observing.errors import RaisedError
-from vitedu.checks.observing.observation import Observation, Parameters
+from vitedu.checks.observing.observation import Observation
 from vitedu.checks.observing.observe import observe
 from vitedu.checks.writing.checker import Checker, find_checker
 from vitedu.grading.transport import messages, wire
@@ -160,7 +160,7 @@ GOOD = pack(
             gradients={"x": torch.zeros(())},
             types={"output": "tensor"},
             modified=("x",),
-            parameters=Parameters(missing=("norm.weight",)),
+            parameters={"missing": ("norm.weight",)},
             seconds=1.5,
             error=RaisedError("E", ("E",), "no", (1, "x"), True),
             operations=frozenset({"add"}),

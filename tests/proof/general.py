@@ -1,7 +1,7 @@
 """The mistakes that every exercise of a kind can show, made by wrapping a reference.
 
 Role: ``general_answers`` makes those that the cases of an exercise can show. The checks know their
-words, and recognise most of them from facts (``vitedu.checks.writing.families``).
+words, and recognise them from facts (``vitedu.checks.explaining.diagnose``).
 """
 
 import itertools
@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from vitedu.checks.observing.case import Case, is_float, tensors_in
 from vitedu.checks.observing.observe import observe
 from vitedu.checks.writing.checker import Checker
-from vitedu.checks.writing.families import change_results, to_float32, wrap_call
 
 
 def general_answers(checker: Checker) -> dict[str, Any]:
@@ -61,6 +61,31 @@ def _shown_later(cases: list[Case]) -> set[str]:
     if drivers & {"call", "module"} and any(is_float(x) for x in again[0].args.values()):
         shown |= {"cached_by_shape"} | ({"buffer_overwritten"} if not again[0].number else set())
     return shown
+
+
+def wrap_call(reference: Any, run: Callable) -> Any:
+    """Return the reference, a function or a module class, with ``run(call, ...)`` for its call."""
+    if isinstance(reference, type) and issubclass(reference, nn.Module):
+
+        class Changed(reference):
+            def forward(self, *args, **kwargs):
+                return run(super().forward, *args, **kwargs)
+
+        return Changed
+    return partial(run, reference)
+
+
+def change_results(reference: Any, change: Callable) -> Any:
+    """Return the reference, a function or a module class, with every tensor of a result changed."""
+    return wrap_call(
+        reference,
+        lambda call, *args, **named: tree_map_only(torch.Tensor, change, call(*args, **named)),
+    )
+
+
+def to_float32(x: torch.Tensor) -> torch.Tensor:
+    """Round what is a float."""
+    return x.float() if x.is_floating_point() else x
 
 
 def cache_results(reference: Any) -> Any:

@@ -71,8 +71,8 @@ def _inspect(exercise: Exercise, path: str) -> Iterator[str]:
         if mistake.part not in parts:
             names = ", ".join(sorted(parts))
             yield f'{where}: no case is of the part "{mistake.part}"; the parts are {names}.'
-        if not (mistake.edits or mistake.build):
-            yield f"{where}: has neither edits nor build; give it one of them."
+        if not mistake.edits:
+            yield f"{where}: has no edits; write them."
         yield from _collect(where, _make, exercise, mistake)
 
 

@@ -9,7 +9,6 @@ from proof import bank
 from vitedu import exercises, patches
 from vitedu.checks.explaining.values import ValueChecker
 from vitedu.checks.writing.checker import find_checker
-from vitedu.checks.writing.families import general_mistakes
 from vitedu.checks.writing.inputs import SPLIT
 
 pytestmark = pytest.mark.bank
@@ -28,10 +27,7 @@ def test_ids_of_a_bank_are_unique(exercise):
 def test_words_of_the_bank_follow_the_house(exercise):
     """Names go on after a colon; sentences end; nobody is asked or blamed."""
     checker = find_checker(exercise)
-    mistakes = list(checker.bank)
-    if not isinstance(checker, ValueChecker):
-        mistakes += general_mistakes(checker.reference)
-    for mistake in mistakes:
+    for mistake in checker.bank if isinstance(checker, ValueChecker) else checker.mistakes:
         assert mistake.name and not mistake.name.endswith("."), mistake.name
         for text in (mistake.why, mistake.next_step):
             assert text.endswith((".", ")", '"')), text

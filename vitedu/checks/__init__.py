@@ -29,7 +29,7 @@ below has one meaning in the whole package, too:
   **problem**.
 * A **finding** is the verdict on one part, with its points. A **report** is what the student reads.
 * The **bank** of an exercise lists its mistakes. A **family** is the words of one that several
-  exercises share; ``families`` has those that every exercise of a kind can show.
+  exercises share; ``checker.GENERAL`` names those that every one can show.
 * A **diagnosis** (``diagnose``) says which mistake an answer makes. It is given only if that
   mistake reproduces what went wrong. For errors that everybody meets, ``common_errors`` explains
   what no diagnosis does, in the words of ``errors.toml``.

@@ -6,10 +6,11 @@ because of a student's code or a mistyped id.
 """
 
 import contextlib
+import inspect
 import os
 import reprlib
 import time
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from vitedu import exercises
@@ -17,15 +18,17 @@ from vitedu.checks.engine import judge_answer
 from vitedu.checks.explaining.challenges import Challenge, hold_challenge
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.judging.findings import Finding
-from vitedu.checks.reference_registry import is_registered_reference, register_reference
 from vitedu.checks.writing.checker import find_checker
-from vitedu.course import kept
 from vitedu.course import results as store
-from vitedu.course.display import PrintedText, print_text, show
-from vitedu.course.hints import next_hint
-from vitedu.course.references import solution_source, stub_text
+from vitedu.course.calls import exercise_name, hint, progress, reset, solution  # noqa: F401
+from vitedu.course.display import show
 from vitedu.exporting.export import export_model, keep  # noqa: F401  (a notebook calls it)
 from vitedu.exporting.importing import is_reference
+from vitedu.ground.files import data_folder
+
+# (folder of the student's results, exercise) -> the reference that a check handed out in place of
+# an answer that did not pass: where its cell runs again, the name of the answer holds it
+_handed_out: dict[tuple[Path, str], Any] = {}
 
 
 def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
@@ -55,7 +58,7 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     is_slow = report.passed and keep(answer, name)  # right, but too slow for training
     if is_slow or not report.passed:  # the notebook goes on
         with contextlib.suppress(ValueError, KeyError, ImportError):  # there is no checker
-            report.implementation = register_reference(name, find_checker(name).reference)
+            report.implementation = _hand_out(name, find_checker(name).reference)
     return report
 
 
@@ -71,7 +74,7 @@ def challenge(exercise: Any, test: Any = None) -> Challenge:
         A ``Challenge``. ``stopped`` and ``total`` count the broken parts, and ``slipped`` is one
         that the test lets pass. A challenge gives no points.
     """
-    name = _exercise_name(exercise)[:60]
+    name = exercise_name(exercise)[:60]
     try:
         result = hold_challenge(name, test)
     except Exception as error:
@@ -102,9 +105,42 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     if not isinstance(seed, int):
         return _refusal(name, answer, f"seed must be an integer (got {reprlib.repr(seed)})")
     checker = find_checker(name)
-    if is_registered_reference(name, answer) or is_reference(answer, name):
+    if _was_handed_out(name, answer) or is_reference(answer, name):
         return Report(name, reference=checker.reference, answer=answer).set_reference()
     return judge_answer(checker, answer, int(seed))
+
+
+class _HandedOut:
+    """A second base class of values that were handed out, besides their own type."""
+
+
+def _hand_out(exercise: str, reference: Any) -> Any:
+    """Note that a student gets a reference, and return it; a value gets a type of its own."""
+    kind: Any = type(reference)
+    if kind in (int, float, str, tuple):
+        reference = type(kind.__name__, (kind, _HandedOut), {})(reference)
+    _handed_out[data_folder(), exercise] = reference
+    return reference
+
+
+def _was_handed_out(exercise: str, answer: Any) -> bool:
+    """Tell whether an answer is what was handed out: a copy, a subclass, perhaps decorated."""
+    reference = _handed_out.get((data_folder(), exercise))
+    if isinstance(reference, _HandedOut):
+        return isinstance(answer, _HandedOut)
+    code = _code(reference)
+    return code is not None and _code(answer) is code
+
+
+def _code(answer: Any) -> Any:
+    """Return the code object of a function, or of the ``forward`` of a class, or None.
+
+    All functions under ``torch.no_grad()`` share the code around them, so decorators are removed.
+    """
+    function = getattr(answer, "forward", None) if isinstance(answer, type) else answer
+    with contextlib.suppress(ValueError):  # wrapped in a circle
+        function = inspect.unwrap(function)  # type: ignore[arg-type]
+    return getattr(function, "__code__", None)
 
 
 def _refusal(name: str, answer: Any, message: str) -> Report:
@@ -116,51 +152,3 @@ def _refusal(name: str, answer: Any, message: str) -> Report:
 def _describe_fault(error: Exception) -> str:
     fault = f"{type(error).__name__}: {error}"
     return f"the checker itself failed, which is not your fault ({fault[:200]})"
-
-
-def _print_about(exercise: Any, write: Callable[[exercises.Exercise], str]) -> PrintedText:
-    """Print a text about an exercise, or the nearest names if there is no such exercise."""
-    try:
-        text = write(exercises.find(_exercise_name(exercise)))
-    except ValueError as error:
-        text = str(error)
-    return print_text(text)
-
-
-def hint(exercise: Any) -> PrintedText:
-    """Show the next of the three hints of an exercise: a nudge, the idea, nearly the code."""
-    return _print_about(exercise, next_hint)
-
-
-def solution(exercise: Any) -> PrintedText:
-    """Show the reference of an exercise."""
-    return _print_about(exercise, solution_source)
-
-
-def progress(notebook: str | None = None, *, end: bool = False) -> None:
-    """Show every exercise with its state and points, or only those of the named notebook.
-
-    A notebook also shows which parts of the model are the student's. ``end``: this is its last
-    cell, so nothing of it is left to read.
-    """
-    if notebook and end:
-        kept.keep(store.ENDS, exercises.notebook_named(notebook), 1)
-    show(store.table_text(notebook), store.progress_html(notebook))
-
-
-def reset(exercise: Any) -> PrintedText:
-    """Open an exercise again: no result, no hints taken; its stub is printed, ready to paste."""
-    return _print_about(exercise, _reopen)
-
-
-def _reopen(exercise: exercises.Exercise) -> str:
-    store.forget(exercise.id)
-    stub = stub_text(exercise, f"# TODO {exercise.number}: {exercise.title}")
-    return (
-        f"{exercise.number} {exercise.id} is open again: not attempted, no hints taken.\n"
-        f"Paste this into its cell in place of your answer, and run the cell:\n\n{stub}"
-    )
-
-
-def _exercise_name(exercise: Any) -> str:
-    return exercise if isinstance(exercise, str) else str(getattr(exercise, "__name__", exercise))

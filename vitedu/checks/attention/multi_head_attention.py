@@ -3,8 +3,7 @@
 import torch
 
 from vitedu.attention import MultiHeadAttention as Reference
-from vitedu.checks.attention import drawing
-from vitedu.checks.writing import families
+from vitedu.checks.attention import FUSED_NAMES, drawing
 from vitedu.checks.writing.kit import USUAL, also, shaped
 
 INIT = "embed_dim = nh*hd; num_heads = nh"
@@ -38,5 +37,5 @@ cases = shaped(
     name="MultiHeadAttention({nh*hd}, {nh}) on x ({B}, {T}, {nh*hd})",
 )
 
-forbidden = families.FUSED_NAMES | LAYERS
+forbidden = FUSED_NAMES | LAYERS
 picture = drawing.draw_sums

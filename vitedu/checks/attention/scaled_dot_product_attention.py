@@ -2,8 +2,7 @@
 
 import torch
 
-from vitedu.checks.attention import drawing
-from vitedu.checks.writing import families
+from vitedu.checks.attention import FUSED_NAMES, drawing
 from vitedu.checks.writing.kit import USUAL, also, shaped
 
 THREE_AXES = "q: 2 1 B Tq d; k: 2 1 B Tk d; v: 2 1 B Tk dv"
@@ -29,5 +28,5 @@ cases = shaped(
     ranges={"d": (5, 8)},  # no square: its root is told from a rounded one
 )
 
-forbidden = families.FUSED_NAMES
+forbidden = FUSED_NAMES
 picture = drawing.draw_sums

@@ -4,8 +4,7 @@ from functools import partial
 
 import torch
 
-from vitedu.checks.attention import drawing
-from vitedu.checks.writing import families
+from vitedu.checks.attention import FUSED_NAMES, drawing
 from vitedu.checks.writing.kit import USUAL, also, shaped
 
 SOFTMAX_NAMES = frozenset(
@@ -48,6 +47,6 @@ cases = shaped(
     scale=2.0,
 )
 
-forbidden = SOFTMAX_NAMES | families.FUSED_NAMES  # attention to the unit matrix is softmax
+forbidden = SOFTMAX_NAMES | FUSED_NAMES  # attention to the unit matrix is softmax
 forbidden_words = "log_softmax, softmax, softmin"
 picture = drawing.draw_sums

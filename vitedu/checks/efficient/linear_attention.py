@@ -2,8 +2,8 @@
 
 import torch
 
+from vitedu.checks.attention import FUSED_NAMES
 from vitedu.checks.efficient.linear_attention_driver import growth
-from vitedu.checks.writing import families
 from vitedu.checks.writing.kit import USUAL, also, shaped
 
 COST: dict = {
@@ -35,5 +35,5 @@ cases = shaped(
     atol=2e-5,
 )
 
-forbidden = families.FUSED_NAMES
+forbidden = FUSED_NAMES
 weights = {"cost": 3}

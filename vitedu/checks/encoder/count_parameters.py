@@ -2,7 +2,7 @@
 
 from torch import Generator
 
-from vitedu.checks.observing import arguments
+from vitedu.checks.encoder.vision_transformer_driver import Config
 from vitedu.checks.writing.kit import Case, distinct, draw
 from vitedu.vit import PRESETS, ViTConfig
 
@@ -11,7 +11,7 @@ def cases(g: Generator) -> list[Case]:
     """Draw odd configurations; two published ones; one too large to build."""
 
     def case(part, fields, name=""):
-        config = arguments.Config(**fields)
+        config = Config(**fields)
         return Case(name or str(config), {"config": config}, part, number=True, rtol=0, atol=0.25)
 
     def odd(qkv_bias=True):

@@ -2,8 +2,7 @@
 
 import torch
 
-from vitedu.checks.encoder.vision_transformer_driver import starting_values
-from vitedu.checks.observing import arguments
+from vitedu.checks.encoder.vision_transformer_driver import Config, starting_values
 from vitedu.checks.writing import inputs
 from vitedu.checks.writing.kit import Case, distinct, draw, normal, plural, usual
 from vitedu.vit import VisionTransformer, ViTConfig
@@ -13,7 +12,7 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw small models whose sizes all differ."""
 
     def case(B, fields, note="", dtype=torch.float32, part="other sizes", scale=1.0, **rest):
-        config = arguments.Config(**fields)
+        config = Config(**fields)
         state = inputs.random_state(VisionTransformer, [config.build()], g, dtype)
         for name in ("cls_token", "pos_embed"):
             state[name] *= scale

@@ -1,16 +1,40 @@
-"""The driver of ``VisionTransformer``'s starting values."""
+"""The driver of ``VisionTransformer``'s starting values, and configurations as arguments."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.arguments import recipe
+from vitedu.checks.observing.case import Case, Recipe
 from vitedu.checks.observing.drivers import construct, driver
 from vitedu.checks.observing.observation import Observation
 
 SPREAD = (0.01, 0.028)  # ``initialise`` draws with 0.0176; torch's own start has more than 0.04
+
+
+@recipe
+class Config(Recipe):
+    """A ``ViTConfig`` with these fields."""
+
+    def __init__(self, **fields: Any):
+        self.fields = fields
+
+    def plain(self) -> dict[str, Any]:
+        """Return the fields."""
+        return dict(self.fields)
+
+    def build(self):
+        """Build the configuration."""
+        from vitedu.vit import ViTConfig
+
+        return ViTConfig(**self.fields)
+
+    def __str__(self) -> str:
+        fields = {name: x for name, x in self.fields.items() if (name, x) != ("qkv_bias", True)}
+        return ", ".join(f"{re.sub('_size$|^in_|^num_', '', n)} {x}" for n, x in fields.items())
 
 
 @driver

@@ -29,14 +29,10 @@ Problems = dict[str, Problem]  # by part
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A recognised mistake, in the words of a report."""
+    """A recognised mistake."""
 
-    id: str
-    name: str
-    expected: str
-    got: str
-    why: str
-    next_step: str
+    mistake: Mistake
+    got: str  # what the answer shows of it
     parts: tuple[str, ...]  # the parts whose problems it explains
 
 
@@ -70,9 +66,13 @@ def diagnose(
             continue  # the answer crashes on ordinary calls; these calls fail for the same reason
         if problem.stage is Stage.DEVICE and "again" in problems:
             continue  # what an earlier call left behind is on another device, too
-        seen = got[problem.case.name]
+        if part in numeric and any(part in diagnosis.parts for diagnosis in diagnoses):
+            continue
+        seen = got[problem.case.name], want[problem.case.name]
         if new := _name_fact(checker, diagnoses, part, problem, seen, cases[0], cache):
-            if new.id == "cached_by_shape" and not diagnoses:  # what is old is wrong elsewhere, too
+            if (
+                new.mistake.id == "cached_by_shape" and not diagnoses
+            ):  # what is old is wrong elsewhere, too
                 new = replace(new, parts=(*numeric, part))
             diagnoses = _add_diagnosis(diagnoses, new)
     return diagnoses
@@ -82,15 +82,16 @@ def _name_fact(
     checker: Checker, diagnoses, part: str, problem: Problem, seen, first: Case, cache: ReplayCache
 ) -> Diagnosis | None:
     """Name the mistake that is recognised from a fact, in a part that no number explains."""
-    if problem.stage is Stage.GRADIENTS and seen.detached and diagnoses:
-        named = next((m for m in checker.mistakes if m.id == diagnoses[0].id), None)
-        if named and cache.observe(checker.combine([named]), first).detached:
+    got, want = seen
+    if problem.stage is Stage.GRADIENTS and got.detached and diagnoses:
+        named = diagnoses[0].mistake
+        if named.edits and cache.observe(checker.combine([named]), first).detached:
             return replace(diagnoses[0], parts=(part,))
     # the ``part`` of the mistakes that may cause it
     home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
     for mistake in checker.mistakes:
-        if mistake.part == home and _explains(mistake.id, problem, seen):
-            return _diagnosis(mistake, problem, seen, (part,))
+        if mistake.part in (home, "values") and _explains(mistake.id, problem, got, want):
+            return _diagnosis(mistake, problem, got, (part,))
     return None
 
 
@@ -148,14 +149,18 @@ def _assign_parts(
 
 def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
     """Add a diagnosis. If it was made before, add its parts to the earlier one."""
-    if new.id not in [diagnosis.id for diagnosis in diagnoses]:
+    earlier = next((d for d in diagnoses if d.mistake == new.mistake), None)
+    if earlier is None:
         return [*diagnoses, new]
-    return [replace(d, parts=d.parts + new.parts) if d.id == new.id else d for d in diagnoses]
+    both = replace(earlier, parts=earlier.parts + new.parts)
+    return [both if d is earlier else d for d in diagnoses]
 
 
-def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
+def _explains(mistake_id: str, problem: Problem, seen: Observation, want: Observation) -> bool:
     """Tell whether a mistake that is recognised from facts causes a problem."""
     of_generator = seen.error is not None and seen.error.device_mismatch == "generator"
+    pairs = [(seen.arrays.get(name), x.squeeze()) for name, x in want.arrays.items()]
+    is_squeezed = all(x is not None and x.shape == y.shape for x, y in pairs)
     return {
         "no_error": seen.error is None,
         "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
@@ -167,6 +172,8 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
         "dtype_left": "the default dtype is" in seen.facts.get(SIDE_EFFECTS, ""),
         "seeded": SEED_CHANGE in seen.facts.get(SIDE_EFFECTS, ""),
         "detached": seen.detached,
+        "squeezed": problem.stage is Stage.SHAPE and is_squeezed,
+        "single_precision": problem.stage is Stage.PRECISION and problem.got == "dtype float32",
         "not_detached": problem.stage is Stage.GRADIENTS and problem.got == UNWANTED_GRADIENT,
         "own_device": problem.stage is Stage.DEVICE and not of_generator,
         "generator_device": problem.stage is Stage.DEVICE and of_generator,
@@ -175,9 +182,7 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
 
 def _diagnosis(mistake: Mistake, problem: Problem, seen: Observation, parts) -> Diagnosis:
     """Write a mistake with what the answer shows of it on the problem's case."""
-    evidence = _describe_sums(seen) or problem.got
-    words = mistake.name, mistake.expected, evidence, mistake.why, mistake.next_step
-    return Diagnosis(mistake.id, *words, parts)
+    return Diagnosis(mistake, _describe_sums(seen) or problem.got, parts)
 
 
 def _describe_sums(seen: Observation) -> str:

@@ -70,7 +70,7 @@ def find_mistakes(
     def reproduces(implementation: Any, on: list[Case]) -> bool:
         return all(is_same(c, got[c.name], cache.observe(implementation, c)) for c in on)
 
-    singles = [m for m in checker.mistakes if m.part not in PARTS_WITHOUT_REPLAY]
+    singles = [m for m in checker.bank if m.part not in PARTS_WITHOUT_REPLAY]
     candidates: list[Mistake] = []
     for mistake in singles:
         for variant in mistake.variants():
@@ -86,7 +86,6 @@ def find_mistakes(
     likely = [
         (_count_equal(checker.combine([variant]), samples, got, cache), variant)
         for mistake in singles
-        if mistake.edits
         for variant in mistake.variants()
     ]
     pairs = sorted(itertools.combinations(likely, 2), key=lambda two: -two[0][0] - two[1][0])

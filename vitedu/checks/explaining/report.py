@@ -147,9 +147,13 @@ class Report:
 
     def _set_findings(self, findings: list[Finding], diagnoses) -> None:
         """Keep findings and mistakes; a remark whose mistake is known is told in its words."""
-        self.misconceptions = [d.id for d in diagnoses if d.id]
+        self.misconceptions = [diagnosis.mistake.id for diagnosis in diagnoses]
         self.misconception = self.misconceptions[0] if self.misconceptions else None
-        words = {part: f"{d.name}. {d.next_step}" for d in reversed(diagnoses) for part in d.parts}
+        words = {
+            part: f"{d.mistake.name}. {d.mistake.next_step}"
+            for d in reversed(diagnoses)
+            for part in d.parts
+        }
         self.findings = [
             replace(f, message=f"{words[f.name]}   ({f.case})")
             if f.is_polish and f.name in words
@@ -186,7 +190,7 @@ class Report:
         self._add_right([f.message for f in findings if f.passed and f.max_points and f.message])
         explained = [d for d in serious if first.name in d.parts]
         if explained:
-            self.headline = explained[0].name
+            self.headline = explained[0].mistake.name
             self._explain(explained[0], None)
         else:
             self._tell_problem(problem, got)
@@ -194,7 +198,7 @@ class Report:
         self._add_example(picture, describe_case(problem.case) if is_called else "")
         listed = {first.name}.union(*(d.parts for d in serious))
         for number, diagnosis in enumerate([d for d in serious if d not in explained[:1]], 2):
-            self.lines.append((f"mistake {number}", diagnosis.name))
+            self.lines.append((f"mistake {number}", diagnosis.mistake.name))
             self._explain(diagnosis, explained[0].got if explained else None)
         for finding in failed:
             if finding.name not in listed and not _is_alike(problems[finding.name], problem):
@@ -235,7 +239,8 @@ class Report:
 
     def _explain(self, diagnosis, earlier_got: str | None) -> None:
         got = "" if diagnosis.got == earlier_got else diagnosis.got
-        texts = diagnosis.expected, got, diagnosis.why, diagnosis.next_step
+        mistake = diagnosis.mistake
+        texts = mistake.expected, got, mistake.why, mistake.next_step
         labels = "expected", "got", "why", "try"
         self.lines += [line for line in zip(labels, texts, strict=True) if line[1]]
 

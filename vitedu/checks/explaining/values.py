@@ -16,7 +16,7 @@ from vitedu.checks.judging.judge import Problem, Stage
 from vitedu.checks.observing.answers import PlainValue
 from vitedu.checks.observing.case import Case
 from vitedu.checks.writing.checker import ValueChecker
-from vitedu.checks.writing.mistakes import ValueMistake
+from vitedu.checks.writing.mistakes import Mistake
 
 CLOTHES = 0.1  # the share of the points that the right value in another type costs
 
@@ -42,8 +42,7 @@ def judge_value(checker: ValueChecker, given: PlainValue, answer: Any = None) ->
     expected, got = _describe_wrong_value(checker, plain), f"{plain!r}"
     for mistake in checker.bank:
         if _is_mistake(checker, mistake, plain):
-            texts = mistake.name, "", got, mistake.why, mistake.next_step
-            diagnosis = Diagnosis(mistake.id, *texts, ("value",))
+            diagnosis = Diagnosis(mistake, got, ("value",))
             return _set_failed(report, points, expected, got, diagnosis)
     _set_failed(report, points, expected, got)
     report.lines.append(("try", f'hint("{checker.exercise}") gives a first step.'))
@@ -67,7 +66,7 @@ def _accepts(checker: ValueChecker, answer: Any, value: Any, rtol: float | None 
         return False
 
 
-def _is_mistake(checker: ValueChecker, mistake: ValueMistake, answer: Any) -> bool:
+def _is_mistake(checker: ValueChecker, mistake: Mistake, answer: Any) -> bool:
     """Tell whether an answer is a mistake of the bank."""
     if mistake.recognises is None:
         return _accepts(checker, answer, mistake.value, mistake.rtol)

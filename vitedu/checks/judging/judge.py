@@ -218,8 +218,7 @@ def _judge_type(case: Case, got: Observation, want: Observation):
 
 
 def _judge_structure(case: Case, got: Observation, want: Observation):
-    differences = vars(got.parameters)
-    wrong = [f"{kind}: {join_names(names)}" for kind, names in differences.items() if names]
+    wrong = [f"{kind}: {join_names(names)}" for kind, names in got.parameters.items()]
     if wrong:
         return "parameters with the names and sizes in the text", "; ".join(wrong)
     return None

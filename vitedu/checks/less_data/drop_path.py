@@ -4,8 +4,13 @@ import torch
 from torch import Generator
 
 from vitedu.checks.judging import compare
-from vitedu.checks.observing import arguments, observation
-from vitedu.checks.training.random_draws_driver import GRADIENT_FLOW, dropping, repeated_draws
+from vitedu.checks.observing import observation
+from vitedu.checks.training.random_draws_driver import (
+    GRADIENT_FLOW,
+    CpuGenerator,
+    dropping,
+    repeated_draws,
+)
 from vitedu.checks.training.random_draws_reader import describe_variety, is_uneven
 from vitedu.checks.writing.kit import Case, distinct, draw, normal
 
@@ -62,7 +67,7 @@ def cases(g: Generator) -> list[Case]:
         x = torch.where(x < 0, -1, 1).to(x) * x.abs().clamp_min(0.1)  # nothing that reads as 0
         args = {"x": x, "drop_prob": p, "training": training}
         if generator:
-            args["generator"] = arguments.CpuGenerator(draw(g, 0, 10**6))
+            args["generator"] = CpuGenerator(draw(g, 0, 10**6))
         words = f"x {tuple(shape)}, drop_prob {p}, {'training' if training else 'eval'}{note}"
         rest = {"driver": dropping.__name__, "sizes": len(x)} | rest
         return Case(words, args, part, **rest)

@@ -1,12 +1,8 @@
 """Recipes: arguments that are not plain data. Each is built anew for every call from plain fields.
 
-Role: the recipes of all chapters, registered by name, so that a case can be sent to another
-process. Imports the standard library and torch only, and no reference. ``Config`` also uses the
-course's ``ViTConfig``.
+Role: recipes that several chapters use, registered by name, so that a case can be sent to another
+process; others stand beside drivers. Imports the standard library and torch only, and no reference.
 """
-
-import re
-from typing import Any
 
 import torch
 from torch import nn
@@ -70,37 +66,3 @@ class Wrapped(Layer):
     def build(self) -> nn.Module:
         """Build the layer and wrap it."""
         return nn.Sequential(super().build())
-
-
-@recipe
-class Config(Recipe):
-    """A ``ViTConfig`` with these fields."""
-
-    def __init__(self, **fields: Any):
-        self.fields = fields
-
-    def plain(self) -> dict[str, Any]:
-        """Return the fields."""
-        return dict(self.fields)
-
-    def build(self):
-        """Build the configuration."""
-        from vitedu.vit import ViTConfig
-
-        return ViTConfig(**self.fields)
-
-    def __str__(self) -> str:
-        fields = {name: x for name, x in self.fields.items() if (name, x) != ("qkv_bias", True)}
-        return ", ".join(f"{re.sub('_size$|^in_|^num_', '', n)} {x}" for n, x in fields.items())
-
-
-@recipe
-class CpuGenerator(Recipe):
-    """A generator on the CPU in a known state."""
-
-    def __init__(self, seed: int):
-        self.seed = seed
-
-    def build(self) -> torch.Generator:
-        """Build the generator."""
-        return torch.Generator().manual_seed(self.seed)

@@ -1,14 +1,17 @@
 """Drivers: the ways to exercise an answer. ``call`` calls a function, ``module`` builds a layer.
 
-Role: these two, and what every driver needs. Other drivers stand in ``second_call``, in files that
+Role: these two, ``second_call``, which does it again with other values to see what an answer
+remembers, overwrites or leaves changed, and what every driver needs. Others stand in files that
 several exercises share (``evaluation_driver``, ``random_draws_driver``), and beside the checker
 of the one exercise that uses them (``<chapter>/<exercise>_driver.py``). Imports the standard
 library, numpy and torch only, and no reference: the grader's worker, which must not hold the
 solutions, has these files too.
 """
 
+import contextlib
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +20,21 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_flatten, tree_map
 
-from vitedu.checks.observing.case import Case, Recipe, build, build_args, tensors_in
+from vitedu.checks.observing.case import (
+    Case,
+    Recipe,
+    build,
+    build_args,
+    other_values,
+    tensors_in,
+)
 from vitedu.checks.observing.observation import (
     CONSTRUCTION,
+    FRESHNESS,
     SIDE_EFFECTS,
+    STABILITY,
     Observation,
-    Parameters,
+    is_informative,
     store_gradients,
     store_outputs,
     type_name,
@@ -144,15 +156,12 @@ def construct(answer: Any, case: Case, seen: Observation) -> nn.Module | None:
     parameters = dict(nn.Module.named_parameters(layer))
     own = {name: tuple(value.shape) for name, value in parameters.items()}
     wanted = {name: tuple(value.shape) for name, value in case.state.items()}
-    seen.parameters = Parameters(
-        missing=tuple(sorted(set(wanted) - set(own))),
-        unexpected=tuple(sorted(set(own) - set(wanted))),
-        misshapen=tuple(
-            f"{name} {own[name]}"
-            for name in sorted(set(own) & set(wanted))
-            if own[name] != wanted[name]
-        ),
-    )
+    differences = {
+        "missing": set(wanted) - set(own),
+        "unexpected": set(own) - set(wanted),
+        "misshapen": {f"{n} {own[n]}" for n in set(own) & set(wanted) if own[n] != wanted[n]},
+    }
+    seen.parameters = {kind: tuple(sorted(names)) for kind, names in differences.items() if names}
     if own != wanted:
         return None
     with torch.no_grad():
@@ -214,3 +223,47 @@ def _differs(now: Any, before: Any) -> bool:
 def replace_nan(*arrays: torch.Tensor) -> list[torch.Tensor]:
     """Replace NaN by numbers in arrays, because NaN does not equal itself."""
     return [x.detach().nan_to_num() if x.is_floating_point() else x for x in arrays]
+
+
+def second_call_cases(cases: list[Case]) -> list[Case]:
+    """Return the case of a second call: the first case with other values, in the part "again"."""
+    case = next((c for c in cases if c.part == "values" and c.is_usual), None)
+    if case is None:
+        return []
+    name = f"{case.name}, called again with other values"
+    other = replace(case, name=name, part="again", driver="second_call", repeats=case.driver)
+    return [replace(_with_other_values(other), gradients=())]
+
+
+def _with_other_values(case: Case) -> Case:
+    return replace(case, args=other_values(case.args), state=other_values(case.state))
+
+
+@driver
+def second_call(answer: Any, case: Case, seen: Observation) -> None:
+    """Make the case's call after a call with other values, on the same layer if there is one.
+
+    Writes down whether the second result is the first one, whether the first result changed, and
+    which settings and random states either call changed for good.
+    """
+    later = replace(case, driver=case.repeats, instances=[])
+    before = replace(_with_other_values(later), record_operations=False)
+    first = Observation()
+    for seed, this, observation in ((0x5EED, before, first), (0x15EED, later, seen)):
+        run_driver(answer, this, seed, observation)
+        torch.set_grad_enabled(True)
+    stays = all(torch.equal(*replace_nan(*pair)) for pair in first.snapshots)
+    seen.facts[STABILITY] = "they stay" if stays else "they changed"
+    is_same = is_informative(seen.arrays) and seen.arrays.keys() == first.arrays.keys()
+    is_same = is_same and all(
+        x.dtype == first.arrays[name].dtype and torch.equal(*replace_nan(x, first.arrays[name]))
+        for name, x in seen.arrays.items()
+    )
+    seen.facts[FRESHNESS] = "the earlier result" if is_same else "another result"
+    if later.driver in ("call", "module"):  # where no gradients are needed it may write into inputs
+        third = Observation()
+        with torch.no_grad(), contextlib.suppress(Exception):
+            DRIVERS[later.driver](answer, replace(later, record_operations=False), third)
+        seen.modified = tuple(sorted({*seen.modified, *third.modified}))
+    changes = [words for each in (first, seen) for words in each.facts[SIDE_EFFECTS].split("; ")]
+    seen.facts[SIDE_EFFECTS] = "; ".join(dict.fromkeys(words for words in changes if words))

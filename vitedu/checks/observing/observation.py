@@ -20,15 +20,6 @@ from vitedu.checks.observing.limits import capture_output
 MAX_VALUES = 10**7  # a result with more values is not stored; no right answer has so many
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """How the parameters of a layer differ from those of the case, by name."""
-
-    missing: tuple[str, ...] = ()
-    unexpected: tuple[str, ...] = ()
-    misshapen: tuple[str, ...] = ()  # each with the wrong shape that it has
-
-
 @dataclass
 class Observation:
     """What an answer did on one case. Names are those of the case's outputs and arguments."""
@@ -39,7 +30,7 @@ class Observation:
     types: dict[str, str] = field(default_factory=dict)  # of outputs, as a student names them
     devices: dict[str, str] = field(default_factory=dict)  # of outputs that are tensors
     facts: dict[str, str] = field(default_factory=dict)  # what should hold -> what was observed
-    parameters: Parameters = Parameters()
+    parameters: dict[str, tuple[str, ...]] = field(default_factory=dict)  # missing ... -> names
     modified: tuple[str, ...] = ()  # arguments that the call changed
     detached: bool = False  # an output carries no gradient
     gradient_error: str = ""  # the error that ended the backward pass
@@ -67,13 +58,10 @@ class Observation:
         """Return all arrays, draws and gradients."""
         return [*self.arrays.values(), *self.draws.values(), *self.gradients.values()]
 
-    def behaviour(self) -> dict[tuple[str, str], Any]:
+    def behaviour(self) -> tuple[dict, ...]:
         """Return all that is judged exactly, but for what is left: types, facts, parameters."""
-        return (
-            {("type", name): kind for name, kind in self.types.items()}
-            | {("fact", name): text for name, text in self.facts.items() if name != SIDE_EFFECTS}
-            | {("parameters", kind): names for kind, names in vars(self.parameters).items()}
-        )
+        facts = {name: text for name, text in self.facts.items() if name != SIDE_EFFECTS}
+        return self.types, facts, self.parameters
 
 
 CONSTRUCTION = "the class can be constructed"
@@ -136,11 +124,18 @@ def store_output(
 def store_cast(seen: Observation, name: str, value: Any) -> None:
     """Store the numbers of a value that is no tensor, as the judge may take it for one."""
     with contextlib.suppress(Exception):  # whatever is no table of numbers
-        value = float(value) if isinstance(value, str) else value
-        is_tensor = isinstance(value, torch.Tensor)
-        cast = value if is_tensor else torch.from_numpy(np.array(value))
+        cast = stack(float(value) if isinstance(value, str) else value)
         if type_name(cast) == "tensor" and cast.device.type == "cpu":
             seen.arrays[name] = cast.detach().resolve_conj().resolve_neg().clone()
+
+
+def stack(value: Any) -> torch.Tensor:
+    """Return a tensor, a list of equal ones, or a table of numbers as one tensor."""
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, (tuple, list)) and any(isinstance(x, torch.Tensor) for x in value):
+        return torch.stack([stack(x) for x in value])
+    return torch.from_numpy(np.array(value))
 
 
 def type_name(value: Any) -> str:
@@ -177,7 +172,7 @@ def store_gradients(
         return
     if isinstance(result, (tuple, list)) and len(case.outputs) == 1:
         with contextlib.suppress(Exception):  # the items of a batch in place of one tensor
-            result = torch.stack(list(result))
+            result = stack(result)
     results = result if isinstance(result, (tuple, list)) else [result]
     outputs = [x for x in results if isinstance(x, torch.Tensor)][: case.through]
     attached = [x for x in outputs if x.requires_grad]

@@ -3,9 +3,12 @@
 import torch
 from torch import Generator
 
-from vitedu.checks.observing import arguments
 from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
-from vitedu.checks.training.random_draws_driver import random_batches, repeated_draws
+from vitedu.checks.training.random_draws_driver import (
+    CpuGenerator,
+    random_batches,
+    repeated_draws,
+)
 from vitedu.checks.writing.kit import Case, distinct, draw
 
 
@@ -26,7 +29,7 @@ def cases(g: Generator) -> list[Case]:
         batches = f"{len(sizes)} batches, " if len(sizes) > 1 else ""
         kind = str(dtype).removeprefix("torch.")
         name = f"{batches}{B} {kind} images ({C}, {H}, {W}), padding {padding}{note}"
-        generator = arguments.CpuGenerator(draw(g, 0, 10**6))
+        generator = CpuGenerator(draw(g, 0, 10**6))
         args = {"images": images, "padding": padding, "generator": generator}
         rest = {"driver": random_batches.__name__} | rest
         return Case(name, args, part, sizes=sizes, **rest)

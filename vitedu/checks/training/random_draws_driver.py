@@ -4,12 +4,25 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.observing.case import Case, build_args
+from vitedu.checks.observing.arguments import recipe
+from vitedu.checks.observing.case import Case, Recipe, build_args
 from vitedu.checks.observing.drivers import call_answer, driver, find_modified_args
 from vitedu.checks.observing.observation import Observation, store_output
 from vitedu.checks.observing.settings import seed_everything
 
 GRADIENT_FLOW = "gradients pass where a sample stays"
+
+
+@recipe
+class CpuGenerator(Recipe):
+    """A generator on the CPU in a known state."""
+
+    def __init__(self, seed: int):
+        self.seed = seed
+
+    def build(self) -> torch.Generator:
+        """Build the generator."""
+        return torch.Generator().manual_seed(self.seed)
 
 
 @driver

@@ -18,15 +18,19 @@ import torch
 
 from vitedu import exercises
 from vitedu.checks.observing.case import Case, is_float
+from vitedu.checks.observing.drivers import second_call_cases
 from vitedu.checks.observing.observation import Observation
-from vitedu.checks.observing.second_call import second_call_cases
 from vitedu.checks.writing.drawing import Drawing
-from vitedu.checks.writing.families import general_mistakes
 from vitedu.checks.writing.inputs import CheckGenerator
-from vitedu.checks.writing.mistake_files import read_values, read_words
-from vitedu.checks.writing.mistakes import Mistake, ValueMistake, apply_mistakes
+from vitedu.checks.writing.mistake_files import family, read_values, read_words
+from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
 
 MOST_POLISH = 0.25
+# families that every exercise can show; ``diagnose`` recognises them from facts
+GENERAL = """
+    no_error wrong_error error_without_numbers modifies_input detached own_device cached_by_shape
+    buffer_overwritten gradients_left_off dtype_left seeded squeezed single_precision
+""".split()
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,7 @@ class Checker:
     def mistakes(self) -> tuple[Mistake, ...]:
         """The exercise's own mistakes, and the general ones."""
         own = {mistake.id for mistake in self.bank}
-        general = general_mistakes(self.reference)
-        return (*self.bank, *(m for m in general if m.id not in own))
+        return (*self.bank, *(family(name) for name in GENERAL if name not in own))
 
     def make(self, ids: frozenset[str]) -> Any | None:
         """Return the reference with the named mistakes made, or None if they cannot be combined."""
@@ -97,8 +100,6 @@ class Checker:
 
     def combine(self, mistakes: list[Mistake]) -> Any | None:
         """Return the reference with these mistakes made, or None if they cannot be combined."""
-        if any(mistake.build for mistake in mistakes):
-            return mistakes[0].build() if len(mistakes) == 1 and mistakes[0].build else None
         return apply_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
 
 
@@ -108,7 +109,7 @@ class ValueChecker:
 
     exercise: str
     reference: Any
-    bank: tuple[ValueMistake, ...]
+    bank: tuple[Mistake, ...]
     proves: str  # what the right value shows
     rtol: float = 1e-6
     atol: float = 1e-9

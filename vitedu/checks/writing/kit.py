@@ -48,7 +48,7 @@ Fifteen words are enough for most exercises.
 * **Right answers**, and the mutants of the reference that are right, stand in
   ``tests/proof/<chapter>/<exercise>.py``. ``make proof EXERCISE=row_means`` judges them all.
 
-Whatever else a file needs it takes from its module: ``from vitedu.checks.writing import families``.
+Whatever else a file needs it takes from its module: ``from vitedu.checks.writing import inputs``.
 """
 
 from vitedu.checks.observing.arguments import Layer

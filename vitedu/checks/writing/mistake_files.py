@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from vitedu.checks.writing.mistakes import COMMON_NAMES, Edits, Mistake, ValueMistake
+from vitedu.checks.writing.mistakes import COMMON_NAMES, Edits, Mistake
 from vitedu.ground.words import WordsError, check_table, place, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
@@ -178,11 +178,10 @@ def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, dict[str, 
         for entry in _entries(where, table, exercise):
             at = f"{where}, {exercise}, {_title(entry)}"
             words = check_table(at, entry, VALUE_WORDS, {"matches": str, "rtol": float})
-            value = _compute(at, words["value"], names)
-            matches = words.get("matches")
-            recognise = _compute(at, f"lambda value: {matches}", names) if matches else None
-            texts = words["id"], value, words["name"], words["why"], words["try"]
-            mistakes.append(ValueMistake(*texts, recognise, words.get("rtol")))
+            words |= {"value": _compute(at, words["value"], names), "expected": ""}
+            if matches := words.pop("matches", ""):
+                words["recognises"] = _compute(at, f"lambda value: {matches}", names)
+            mistakes.append(Mistake(next_step=words.pop("try"), **words))
         check_unique(f"{where}, {exercise}", mistakes)
         near = {name: table[name][exercise] for name in numbers if exercise in table.get(name, {})}
         values[exercise] = {"bank": tuple(mistakes), "proves": idea, **near}

@@ -31,7 +31,7 @@ COMMON_NAMES = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that ev
 
 @dataclass(frozen=True)
 class Mistake:
-    """A typical mistake, as edits of the reference and as words.
+    """A typical mistake, as edits of the reference or as a wrong value, and as words.
 
     The words say what to look at and never show the right values.
     """
@@ -45,27 +45,16 @@ class Mistake:
     # a piece of the reference's text -> its replacement
     edits: Edits = field(default_factory=dict)
     part: str = "values"  # the part that it fails: "values", "gradients" or a case's part
-    build: Callable[[], Any] | None = None  # makes the wrong answer if no edit can
     # other versions of the same mistake, such as another constant or random values
     also: tuple[Edits, ...] = ()
+    value: Any = None  # of an exercise whose answer is a value: the wrong one
+    recognises: Callable[[Any], bool] | None = None  # also other values that show the mistake
+    # default: the checker's tolerance; set it if two mistakes have close values
+    rtol: float | None = None
 
     def variants(self) -> list["Mistake"]:
         """List the versions of the mistake, each with the same id and words."""
         return [replace(self, edits=edits, also=()) for edits in (self.edits, *self.also)]
-
-
-@dataclass(frozen=True)
-class ValueMistake:
-    """A typical wrong value, and why it is given."""
-
-    id: str
-    value: Any  # the wrong value
-    name: str
-    why: str
-    next_step: str
-    recognises: Callable[[Any], bool] | None = None  # also other values that show the mistake
-    # default: the checker's tolerance; set it if two mistakes have close values
-    rtol: float | None = None
 
 
 def bare_source(exercise_id: str) -> str:

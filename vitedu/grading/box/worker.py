@@ -33,7 +33,7 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.observing import drivers, second_call  # noqa: F401 - that is a driver
+from vitedu.checks.observing import drivers
 from vitedu.checks.observing.observe import observe
 from vitedu.checks.observing.settings import neutral_settings
 from vitedu.grading.box.course_stand_ins import CLOSED_MODULES

@@ -1,4 +1,4 @@
-"""vitedu.checks.reference_registry: a check cell that runs twice does not pass the reference."""
+"""vitedu.checks.api: a check cell that runs twice does not pass the reference."""
 
 import copy
 import functools
