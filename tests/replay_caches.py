@@ -4,7 +4,7 @@ import functools
 from unittest import mock
 
 from vitedu.checks import api, engine
-from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.explaining.diagnose import ReplayCache
 
 
 @functools.lru_cache(maxsize=16)

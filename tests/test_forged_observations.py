@@ -10,8 +10,8 @@ from conftest import sample
 
 from vitedu import exercises
 from vitedu.checks.engine import ObservedAnswer, judge_observations, observe_answer
-from vitedu.checks.explaining import replay
-from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.explaining import diagnose
+from vitedu.checks.explaining.diagnose import ReplayCache
 from vitedu.checks.observing.answers import LocalAnswer
 from vitedu.checks.observing.errors import RaisedError
 from vitedu.checks.observing.observation import Observation
@@ -95,7 +95,7 @@ def forge(seen: Observation, chance: random.Random) -> Observation:
 
 def make_judge(exercise, monkeypatch):
     """Give what tells whether the reference's observations, forged, are judged without any gain."""
-    monkeypatch.setattr(replay, "MAX_PAIRS", 3)  # some pairs are tried; none is looked for
+    monkeypatch.setattr(diagnose, "MAX_PAIRS", 3)  # some pairs are tried; none is looked for
     checker = find_checker(exercise)
     cases = checker.draw(SEED)
     honest = observe_answer(checker, cases, LocalAnswer(checker.reference))

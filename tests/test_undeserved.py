@@ -16,7 +16,7 @@ from run_answer import grade_cells
 
 from vitedu import exercises
 from vitedu.checks import engine
-from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.explaining.diagnose import ReplayCache
 from vitedu.checks.writing.checker import find_checker
 from vitedu.course.references import reference_source
 from vitedu.grading import judge

@@ -19,7 +19,7 @@ from proof.entries import entry_of
 from proof.general import general_answers
 from vitedu import exercises
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.explaining.diagnose import ReplayCache
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.explaining.values import ValueChecker
 from vitedu.checks.writing.checker import Checker, find_checker

@@ -16,7 +16,7 @@ from proof.entries import Survivors, entry_of
 from proof.mutants import Mutant, mutants, shortcuts
 from vitedu import exercises
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.explaining.diagnose import ReplayCache
 from vitedu.checks.writing.checker import Checker, find_checker
 from vitedu.checks.writing.mistakes import run_source
 from vitedu.course.references import reference_source

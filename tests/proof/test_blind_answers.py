@@ -15,7 +15,7 @@ from conftest import WHOLE, sample
 
 from vitedu.checks import engine
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.explaining.diagnose import ReplayCache
 from vitedu.checks.writing.checker import find_checker
 
 pytestmark = pytest.mark.bank

@@ -24,7 +24,7 @@ from proof import bank
 from vitedu import exercises
 from vitedu.checks.api import judge
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.explaining import replay
+from vitedu.checks.explaining import diagnose
 from vitedu.checks.writing.checker import find_checker
 from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.workspace import find_sources
@@ -48,7 +48,7 @@ TWICE = [id_ for id_ in FUNCTIONS if id_ in ONE_OF_A_KIND]
 def unhurried(monkeypatch):
     """Judge right and wrong however crowded the machine is: a limit of time is tested elsewhere."""
     monkeypatch.setenv("VITEDU_TIME_LIMIT", "60")
-    monkeypatch.setattr(replay, "REPLAY_SECONDS", 60.0)
+    monkeypatch.setattr(diagnose, "REPLAY_SECONDS", 60.0)
 
 
 # --- the bank and the acceptance set ------------------------------------------------------------
@@ -96,7 +96,7 @@ def assert_no_result_breaks(exercise: str, seed: int) -> None:
             return map_values(change, checker.reference(*args, **named))
 
         answer.__signature__ = inspect.signature(checker.reference)
-        with mock.patch.object(replay, "MAX_PAIRS", 3):  # some pairs are tried
+        with mock.patch.object(diagnose, "MAX_PAIRS", 3):  # some pairs are tried
             report = judge_answer(checker, answer, seed, cache)
         is_other = kind in ("three unlike", "nothing", "not a number")
         # what linear_from_conv returns is a layer, which stays as it is
@@ -171,7 +171,7 @@ OTHER_RESULTS = {
 @pytest.mark.parametrize("exercise", ONE_OF_A_KIND)
 def test_other_results_fail_without_a_false_name(exercise):
     """No result at all fails; only what it says of itself is claimed, such as a constant."""
-    checker, cache = CHECKERS[exercise], replay.ReplayCache()
+    checker, cache = CHECKERS[exercise], diagnose.ReplayCache()
     for name, result in OTHER_RESULTS.items():
         if exercise in CLASSES:
             forward = {"forward": lambda self, x, result=result: result}

@@ -15,7 +15,7 @@ from proof.mutants import Mutant, mutants
 from proof.mutation import build_mutant, count_mutants
 from vitedu import exercises
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.explaining.diagnose import ReplayCache
 from vitedu.checks.writing.checker import find_checker
 
 pytestmark = pytest.mark.bank

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vitedu.checks.explaining.contrast import describe_contrast, describe_pattern
-from vitedu.checks.explaining.diagnose import Diagnosis, diagnose
-from vitedu.checks.explaining.replay import ReplayCache
+from vitedu.checks.explaining.diagnose import Diagnosis, ReplayCache, diagnose
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.explaining.values import judge_value
 from vitedu.checks.judging.findings import RETURNS, is_polish, list_parts, make_findings
@@ -119,6 +118,7 @@ def judge_observations(
     is_begun = first.facts.get(CONSTRUCTION) == "yes" and "__init__" not in checker.given
     if observed.info.is_empty or (first.is_open and not is_begun):
         return report.set_not_attempted(is_written(answer))
+    report.printed = first.printed.rstrip()
     early = {
         "returns": _judge_info(checker, observed.info, cases),
         "allowed operations": _judge_operations(checker, cases[0], got),
@@ -134,14 +134,14 @@ def judge_observations(
     undecided = {case.part for case in cases if got[case.name].undecided}
     findings = [replace(f, message="") if f.passed and f.name in undecided else f for f in findings]
     if not problems:
-        return report.set_passed(findings, got)
+        return report.set_passed(findings)
     ours = {part: p for part, p in problems.items() if not slip or p.got != slip.got}
     diagnoses = _name_mistakes(checker, cases, ours, (got, cast), want, cache)
     main = {part for part, p in problems.items() if not is_polish(checker, part, p.stage)}
     if main.isdisjoint(part for diagnosis in diagnoses for part in diagnosis.parts):
         problems = _add_contrast(cases, problems, cast, want)
     if not main:
-        return report.set_passed(findings, got, diagnoses)
+        return report.set_passed(findings, diagnoses)
     problem, picture = next(iter(problems.values())), None
     if checker.picture and problem.stage is Stage.VALUES:
         picture = checker.picture(problem.case, cast[problem.case.name])

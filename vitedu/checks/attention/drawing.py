@@ -2,7 +2,8 @@
 
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.observation import Observation
-from vitedu.checks.writing.drawing import INK, RIGHT, WRONG, Drawing, box, line, svg, words
+from vitedu.checks.writing.checker import Drawing
+from vitedu.plots.svg import INK, RIGHT, WRONG, box, line, svg, words
 
 
 def draw_sums(case: Case, seen: Observation) -> Drawing | None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vitedu import exercises
-from vitedu.checks.explaining.replay import PARTS_WITHOUT_REPLAY, REPLAY_SECONDS
+from vitedu.checks.explaining.diagnose import PARTS_WITHOUT_REPLAY, REPLAY_SECONDS
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.judging.findings import is_polish
 from vitedu.checks.judging.judge import error_text

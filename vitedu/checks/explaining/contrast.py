@@ -12,11 +12,11 @@ import torch
 from vitedu.checks.judging.compare import (
     dtype_name,
     is_close,
-    is_same,
     join_names,
     number_text,
     tolerance,
 )
+from vitedu.checks.judging.judge import is_same
 from vitedu.checks.observing.case import Case, Recipe
 from vitedu.checks.observing.drivers import in_train_mode
 from vitedu.checks.observing.observation import Observations

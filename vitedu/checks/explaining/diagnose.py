@@ -1,30 +1,67 @@
 """Diagnose: name the mistakes that reproduce what an answer did.
 
-Role: ``diagnose``. It asks ``replay`` for mistakes of the bank. A diagnosis about numbers must
-reproduce every wrong result. Where none does, ``contrast`` says where the answer is right.
+Role: ``diagnose``. It runs the mistakes of the bank on the cases, one by one, then in pairs;
+``ReplayCache`` remembers what each of them does. A diagnosis about numbers must reproduce every
+wrong result. Where none does, ``contrast`` says where the answer is right.
 """
 
+import itertools
 from dataclasses import dataclass, replace
+from typing import Any
 
-from vitedu.checks.explaining.replay import ReplayCache, find_mistakes
-from vitedu.checks.judging.compare import is_same
+from vitedu.checks.judging.compare import is_close
 from vitedu.checks.judging.findings import is_polish
-from vitedu.checks.judging.judge import UNWANTED_GRADIENT, Problem, Stage
-from vitedu.checks.observing.case import Case, has_float64_inputs
+from vitedu.checks.judging.judge import UNWANTED_GRADIENT, Problem, Stage, is_same
+from vitedu.checks.observing.case import Case, has_float64_inputs, size_of
 from vitedu.checks.observing.observation import (
     FRESHNESS,
     SIDE_EFFECTS,
     STABILITY,
     Observation,
     Observations,
+    is_informative,
 )
+from vitedu.checks.observing.observe import observe
 from vitedu.checks.observing.settings import SEED_CHANGE
 from vitedu.checks.writing.checker import Checker
 from vitedu.checks.writing.mistakes import Mistake
 
+REPLAY_SECONDS = 2.0  # of computing, for one case on one mistake
+MAX_PAIRS = 400  # pairs of mistakes that are tried, because a student waits
+# parts whose mistakes are recognised from facts, without replay
+PARTS_WITHOUT_REPLAY = ("errors", "gradients", "unchanged", "any device", "again")
 # stages whose problems do not show in the numbers -> the ``part`` of the mistakes that cause them
 PART_OF_STAGE = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}
 Problems = dict[str, Problem]  # by part
+
+
+class ReplayCache:
+    """What the reference and the mistakes of a bank do on the cases of one draw.
+
+    They do the same on a case whatever answer they are compared with, so each runs once a case.
+    Whoever judges many answers on the same draw keeps one of these for all of them.
+    """
+
+    def __init__(self) -> None:
+        self._observations: dict[tuple[Any, str], Observation] = {}
+        self._cases: list[Case] = []
+
+    def cases(self, checker: Checker, seed: int) -> list[Case]:
+        """Make the cases of the draw, or recall them: every call gets arguments of its own."""
+        self._cases = self._cases or checker.draw(seed)
+        return self._cases
+
+    def observe(self, implementation: Any, case: Case, seconds: float | None = None) -> Observation:
+        """Run a case on the reference or on a mistake, or recall what it did."""
+        key = implementation, case.name
+        if key not in self._observations:
+            if case.part != "values" and not seconds:  # mistakes are compared without gradients
+                case = replace(case, gradients=(), learns=False)
+            seen = observe(implementation, case, seconds or REPLAY_SECONDS)
+            if seen.error_kind == "TimeUp":
+                return seen  # a busy machine: another time it may end
+            self._observations[key] = seen
+        return self._observations[key]
 
 
 @dataclass(frozen=True)
@@ -100,7 +137,7 @@ def _name_numbers(
 ) -> list[Diagnosis]:
     """Name the mistakes of the bank that give the answer's results, as far as they are wrong."""
     for cases, problems in _list_views(checker, usual, numeric, got):
-        if matches := find_mistakes(checker, cases, got, want, cache):
+        if matches := _find_mistakes(checker, cases, got, want, cache):
             shares = _assign_parts(checker, matches, problems, got, cache)
             return [
                 _diagnosis(mistake, problems[share[0]], got[problems[share[0]].case.name], share)
@@ -129,6 +166,68 @@ def _list_views(
     return views
 
 
+def _find_mistakes(
+    checker: Checker, cases: list[Case], got: Observations, want: Observations, cache: ReplayCache
+) -> list[Mistake]:
+    """Find the one or two known mistakes that together reproduce an answer on all cases, or none.
+
+    A single mistake is also accepted if it is the only one that reproduces all wrong results, and
+    at least two of these cannot agree by chance.
+    """
+    # Wrong cases come first, small ones before large: most candidates fail on the first case.
+    by_size = sorted(cases, key=size_of)
+    wrong = [case for case in by_size if not is_same(case, got[case.name], want[case.name])]
+    if not wrong:
+        return []  # a mistake that changes nothing here would fit
+    rest = [case for case in by_size if case not in wrong]
+
+    def reproduce(mistakes: list[Mistake], on: list[Case]) -> bool:
+        made = checker.combine(mistakes)
+        return made and all(is_same(c, got[c.name], cache.observe(made, c)) for c in on)
+
+    bank = [mistake for mistake in checker.bank if mistake.part not in PARTS_WITHOUT_REPLAY]
+    versions = [version for mistake in bank for version in mistake.variants()]
+    found: dict[str, Mistake] = {}
+    for version in versions:
+        if reproduce([version], wrong):
+            if reproduce([version], rest):
+                return [version]
+            found[version.id] = version
+    # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
+    if len(found) == 1 and sum(_is_distinctive(case, got[case.name]) for case in wrong) > 1:
+        return [*found.values()]
+    samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
+    likely = [(_count_equal(checker.combine([v]), samples, got, cache), v) for v in versions]
+    pairs = sorted(itertools.combinations(likely, 2), key=lambda two: -two[0][0] - two[1][0])
+    for (_, one), (_, other) in pairs[:MAX_PAIRS]:
+        if one.id != other.id and reproduce([one, other], wrong + rest):
+            return [one, other]
+    return []
+
+
+def _count_equal(
+    implementation: Any, cases: list[Case], got: Observations, cache: ReplayCache
+) -> int:
+    """Count the arrays of an answer that a mistake alone gives too."""
+    count = 0
+    for case in cases:
+        theirs = cache.observe(implementation, case).arrays
+        for name, x in got[case.name].arrays.items():
+            count += name in theirs and is_close(case, x, theirs[name])
+    return count
+
+
+def _is_distinctive(case: Case, seen: Observation) -> bool:
+    """Tell whether another mistake can hardly give the same result by chance.
+
+    True for cases of the part "values", unless the result is a share of 0 or 1, and for results
+    with more than 8 numbers in an array.
+    """
+    if case.part == "values" and (seen.error or not seen.arrays or is_informative(seen.arrays)):
+        return True
+    return seen.error is None and any(x.numel() > 8 for x in seen.tensors())
+
+
 def _assign_parts(
     checker: Checker, mistakes: list[Mistake], numeric: Problems, got, cache: ReplayCache
 ) -> list[tuple[str, ...]]:
@@ -149,7 +248,7 @@ def _assign_parts(
 
 def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
     """Add a diagnosis. If it was made before, add its parts to the earlier one."""
-    earlier = next((d for d in diagnoses if d.mistake == new.mistake), None)
+    earlier = next((d for d in diagnoses if d.mistake.id == new.mistake.id), None)
     if earlier is None:
         return [*diagnoses, new]
     both = replace(earlier, parts=earlier.parts + new.parts)

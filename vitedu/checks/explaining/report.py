@@ -16,7 +16,7 @@ from vitedu.checks.judging.findings import Finding
 from vitedu.checks.judging.judge import ANOTHER_GRADIENT, Problem, Stage
 from vitedu.checks.observing.drivers import describe_case
 from vitedu.checks.observing.observation import Observations
-from vitedu.checks.writing.drawing import Drawing
+from vitedu.checks.writing.checker import Drawing
 from vitedu.checks.writing.mistake_files import read_reports
 from vitedu.course.display import show
 from vitedu.course.hints import hints_html
@@ -128,12 +128,7 @@ class Report:
         )
         return self.end("not_attempted", f"{words}; if it ended in an error, nothing was defined")
 
-    def set_passed(
-        self,
-        findings: list[Finding],
-        got: Observations | None = None,
-        diagnoses: Sequence[Diagnosis] = (),
-    ) -> "Report":
+    def set_passed(self, findings: list[Finding], diagnoses: Sequence[Diagnosis] = ()) -> "Report":
         """Say what was tested, and which polish is missing."""
         self.status, self.implementation = "passed", self._answer
         self._set_findings(findings, diagnoses)
@@ -142,7 +137,6 @@ class Report:
         self._add_remarks()
         self.visible = number or None
         self.lines += [("tested", f.message) for f in findings if f.passed and f.message]
-        self._store_printed(got)
         return self
 
     def _set_findings(self, findings: list[Finding], diagnoses) -> None:
@@ -195,7 +189,12 @@ class Report:
         else:
             self._tell_problem(problem, got)
         is_called = problem.stage > Stage.SIGNATURE
-        self._add_example(picture, describe_case(problem.case) if is_called else "")
+        if picture:
+            self.picture = picture.svg
+            self.lines.append((picture.label, picture.text))
+        if is_called:
+            self.lines.append(("case", describe_case(problem.case)))
+        self.visible = len(self.lines)
         listed = {first.name}.union(*(d.parts for d in serious))
         for number, diagnosis in enumerate([d for d in serious if d not in explained[:1]], 2):
             self.lines.append((f"mistake {number}", diagnosis.mistake.name))
@@ -208,17 +207,7 @@ class Report:
         if self.seed is not None and is_called:
             words = f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs'
             self.lines.append(("again", words))
-        self._store_printed(got)
         return self
-
-    def _add_example(self, picture: Drawing | None, case: str) -> None:
-        """End the first view with the counterexample: its picture and its inputs."""
-        if picture:
-            self.picture = picture.svg
-            self.lines.append((picture.label, picture.text))
-        if case:
-            self.lines.append(("case", case))
-        self.visible = len(self.lines)
 
     def _add_right(self, right: list[str]) -> None:
         """Say what is right: two parts by name, and how many more."""
@@ -243,11 +232,6 @@ class Report:
         texts = mistake.expected, got, mistake.why, mistake.next_step
         labels = "expected", "got", "why", "try"
         self.lines += [line for line in zip(labels, texts, strict=True) if line[1]]
-
-    def _store_printed(self, got: dict | None) -> None:
-        """Keep what the answer printed in the first case, so that debugging prints are shown."""
-        if got:
-            self.printed = next(iter(got.values())).printed.rstrip()
 
     # --- reading the report -----------------------------------------------------------------------
 

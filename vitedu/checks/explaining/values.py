@@ -8,7 +8,6 @@ value.
 import math
 from typing import Any
 
-from vitedu import exercises
 from vitedu.checks.explaining.diagnose import Diagnosis
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.judging.findings import Finding
@@ -26,26 +25,27 @@ def judge_value(checker: ValueChecker, given: PlainValue, answer: Any = None) ->
     report = Report(checker.exercise, reference=checker.reference, answer=answer)
     if given.is_empty:
         return report.set_not_attempted()
-    points, plain = exercises.find(checker.exercise).points, given.value
+    points, plain, kind = report.max_points, given.value, _kind(checker.reference)
     if given.is_known and _accepts(checker, plain, checker.reference):
         return report.set_passed([Finding("value", True, checker.proves, points)])
-    kind = _kind(checker.reference)
     cast = _cast(plain, checker.reference) if given.is_known else plain
     if cast is not plain and _accepts(checker, cast, checker.reference):
         words = f"{kind} is asked for, and this is {_kind(plain)}"
         form = Finding("form", False, words, CLOTHES * points, is_polish=True)
         whole = Finding("value", True, checker.proves, points - form.max_points)
         return report.set_passed([whole, form])
-    got_kind = _kind(plain) if given.is_known else given.kind
-    if got_kind != kind:
-        return _set_failed(report, points, kind, got_kind)
-    expected, got = _describe_wrong_value(checker, plain), f"{plain!r}"
-    for mistake in checker.bank:
-        if _is_mistake(checker, mistake, plain):
-            diagnosis = Diagnosis(mistake, got, ("value",))
-            return _set_failed(report, points, expected, got, diagnosis)
-    _set_failed(report, points, expected, got)
-    report.lines.append(("try", f'hint("{checker.exercise}") gives a first step.'))
+    expected, got = kind, _kind(plain) if given.is_known else given.kind
+    known, is_alike = [], got == kind
+    if is_alike:
+        expected, got = _describe_wrong_value(checker, plain), f"{plain!r}"
+        known = [mistake for mistake in checker.bank if _is_mistake(checker, mistake, plain)][:1]
+    # there is no case, because nothing was called
+    problem = Problem(Stage.CALLABLE, Case(""), expected, got, "not the value asked for")
+    finding = Finding("value", False, f"expected {expected}; got {got}", points)
+    diagnoses = [Diagnosis(mistake, got, ("value",)) for mistake in known]
+    report.set_failed([finding], diagnoses, {"value": problem})
+    if is_alike and not known:
+        report.lines.append(("try", f'hint("{checker.exercise}") gives a first step.'))
     return report
 
 
@@ -96,13 +96,6 @@ def _cast(value: Any, reference: Any) -> Any:
         except ValueError:
             return value
     return value
-
-
-def _set_failed(report: Report, points: float, expected: str, got: str, *diagnoses) -> Report:
-    """Tell what is wrong with a value; there is no case, because nothing was called."""
-    problem = Problem(Stage.CALLABLE, Case(""), expected, got, "not the value asked for")
-    finding = Finding("value", False, f"expected {expected}; got {got}", points)
-    return report.set_failed([finding], diagnoses, {"value": problem})
 
 
 def _kind(value: Any) -> str:

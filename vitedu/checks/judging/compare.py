@@ -1,7 +1,7 @@
-"""Compare observations: tolerances, equal values, equal behaviour.
+"""Compare numbers, errors and random results.
 
-Role: ``is_close`` for arrays, ``is_same`` for whole observations. ``reader`` turns random results,
-which differ for every right answer, into facts that can be compared.
+Role: ``is_close`` for arrays. ``reader`` turns random results, which differ for every right answer,
+into facts that can be compared.
 """
 
 from collections.abc import Callable, Iterable
@@ -41,24 +41,6 @@ def is_rounded(case: Case, ours: torch.Tensor | None, wanted: torch.Tensor) -> b
         return False
     rtol, atol = TOLERANCE[torch.float32]
     return torch.allclose(ours.double(), wanted, rtol=rtol, atol=atol, equal_nan=True)
-
-
-def is_same(case: Case, ours: Observation, theirs: Observation) -> bool:
-    """Tell whether two observations agree in everything except gradients: values, errors, facts."""
-    run_reader(case, ours, theirs)
-    if ours.error is not None or theirs.error is not None:
-        return is_same_error(ours, theirs)
-    if ours.behaviour() != theirs.behaviour():
-        return False
-    if ours.arrays.keys() != theirs.arrays.keys() or ours.draws.keys() != theirs.draws.keys():
-        return False
-    return all(
-        array.dtype == theirs.arrays[name].dtype and is_close(case, array, theirs.arrays[name])
-        for name, array in ours.arrays.items()
-    ) and all(
-        (array.dtype, array.shape) == (theirs.draws[name].dtype, theirs.draws[name].shape)
-        for name, array in ours.draws.items()
-    )
 
 
 def is_same_error(ours: Observation, theirs: Observation) -> bool:

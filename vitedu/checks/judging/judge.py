@@ -16,6 +16,7 @@ from vitedu.checks.judging.compare import (
     describe_difference,
     dtype_name,
     is_rounded,
+    is_same_error,
     join_names,
     run_reader,
     tolerance,
@@ -114,36 +115,100 @@ CLOTHES = 0.5  # the credit for "returns" if a value has another type or shape
 
 
 def find_problems(case: Case, got: Observation, want: Observation) -> Iterator[Problem]:
-    """Yield the problem of precision on one case, which hides no other, and the first other one."""
-    if case.on_accelerator:
-        if words := None if got.undecided else _compare_devices(got):
-            yield Problem(Stage.DEVICE, case, *words)
-        return
-    run_reader(case, got, want)
-    second_call = _judge_second_call(got, want) if got.error is None else None
-    if second_call and case.driver == "second_call":
-        yield Problem(Stage.SECOND_CALL, case, *second_call)
-        return
-    for stage, judge in _JUDGES.items():
-        words = judge(case, got, want)
+    """Yield the problems of precision on one case, which hide no other, and the first other one."""
+    if not case.on_accelerator:
+        run_reader(case, got, want)
+    differences = _compare_devices(got) if case.on_accelerator else _compare(case, got, want)
+    for stage, words in differences:
         if words and case.driver == "second_call" and stage is Stage.VALUES:
             words = (*words[:2], "the first call is right, a call with other values is not")
         if words:
             yield Problem(stage, case, *words)
             if stage is not Stage.PRECISION:
                 return
-    if second_call:
-        yield Problem(Stage.SECOND_CALL, case, *second_call)
 
 
-def _compare_devices(got: Observation) -> tuple[str, str] | None:
-    """Judge a call with inputs on an accelerator: it works and its results are there too."""
-    if got.error is not None:
-        return "work on any device", error_text(got)
+Differences = Iterator[tuple[Stage, Any]]  # each with (expected, got, headline, credit), or None
+
+
+def _compare_devices(got: Observation) -> Differences:
+    """Compare a call with inputs on an accelerator: it works and its results are there too."""
+    if got.error is not None and not got.undecided:
+        yield Stage.DEVICE, ("work on any device", error_text(got))
     for name, kind in got.devices.items():
-        if kind != "accelerator":
-            return f"{name} on the device of the inputs", f"{name} on {kind}"
-    return None
+        if kind != "accelerator" and not got.undecided:
+            yield Stage.DEVICE, (f"{name} on the device of the inputs", f"{name} on {kind}")
+
+
+def _compare(case: Case, got: Observation, want: Observation) -> Differences:
+    """Compare two observations stage by stage; whoever takes the first needs no other."""
+    is_second = case.driver == "second_call"
+    if is_second:
+        yield Stage.SECOND_CALL, _judge_second_call(got, want)
+    yield Stage.CALL, _judge_call(case, got)
+    if wrong := [f"{kind}: {join_names(names)}" for kind, names in got.parameters.items()]:
+        words = "parameters with the names and sizes in the text", "; ".join(wrong)
+        yield Stage.STRUCTURE, words
+    yield Stage.TYPE, _judge_type(case, got, want)
+    yield from sorted(_compare_outputs(case, got, want), key=lambda difference: difference[0])
+    for fact, wanted in want.facts.items():
+        if got.facts.get(fact) != wanted and fact != SIDE_EFFECTS:
+            ours = _remove_common_names(got.facts.get(fact, "it is not so"), wanted)
+            yield Stage.FACTS, (fact, ours)
+    if extra := sorted(set(got.modified) - set(want.modified)):
+        words = "inputs left as they were", f"the call modified {' and '.join(extra)} in place"
+        yield Stage.UNCHANGED, words
+    yield Stage.GRADIENTS, _judge_gradients(case, got, want)
+    if not is_second:
+        yield Stage.SECOND_CALL, _judge_second_call(got, want)
+
+
+def _compare_outputs(case: Case, got: Observation, want: Observation) -> Differences:
+    """Compare all outputs: shapes, dtypes, devices, numbers."""
+    modified = " and ".join(sorted(set(got.modified) - set(want.modified)))
+    also = f"; the call wrote into {modified} as well" if modified else ""
+    arrays = got.arrays | got.draws
+    for name, wanted in (want.arrays | want.draws).items():
+        ours, device = arrays.get(name), want.devices.get(name)
+        if device and got.devices.get(name) != device:
+            yield Stage.DEVICE, (f"{name} on {device}", f"on {got.devices.get(name)}")
+        if ours is None:
+            if device is None or got.devices.get(name) in (None, "cpu"):
+                yield Stage.SHAPE, (name, "nothing of that name")
+            continue  # what is on another device was not copied
+        if ours.shape != wanted.shape:
+            shapes = f"{name} of shape {tuple(wanted.shape)}", f"shape {tuple(ours.shape)}"
+            yield Stage.SHAPE, shapes
+            continue
+        if ours.dtype != wanted.dtype:
+            is_usable = _can_stand_for(ours.dtype, wanted.dtype)
+            words = f"{name} of dtype {dtype_name(wanted.dtype)}", f"dtype {dtype_name(ours.dtype)}"
+            yield (Stage.PRECISION if is_usable else Stage.DTYPE), words
+        if not ours.isfinite().all() and wanted.isfinite().all():
+            kind = "NaN" if ours.isnan().any() else "infinite"
+            bad = f"{int((~ours.isfinite()).sum())}/{ours.numel()} values are {kind}"
+            yield Stage.FINITE, (f"{name} with finite values", bad)
+        difference = describe_difference(case, ours, wanted) if name in want.arrays else ""
+        if difference and is_rounded(case, ours, wanted):
+            words = f"{name}: right to the digits of float32 alone"
+            yield Stage.PRECISION, ("float64 input computed in float64", words)
+        elif difference:
+            is_alone = len(want.arrays) + len(want.gradients) == 1
+            what = "" if is_alone or name == "output" else f"{name}: "
+            yield Stage.VALUES, (DEFINITION, what + difference + also)
+
+
+# stands for ``Checker.idea["values"]``, which the engine puts in its place
+DEFINITION = "the values of the definition"
+
+
+def is_same(case: Case, ours: Observation, theirs: Observation) -> bool:
+    """Tell whether two observations agree in everything except gradients: values, errors, facts."""
+    run_reader(case, ours, theirs)
+    if ours.error is not None or theirs.error is not None:
+        return is_same_error(ours, theirs)
+    is_alike = ours.behaviour() == theirs.behaviour()
+    return is_alike and not any(_compare_outputs(case, ours, theirs))
 
 
 def error_text(seen: Observation) -> str:
@@ -174,7 +239,7 @@ def error_text(seen: Observation) -> str:
 REFUSED = 0.5  # the credit of another error than the one asked for: torch's own, or without numbers
 
 
-def _judge_call(case: Case, got: Observation, want: Observation):
+def _judge_call(case: Case, got: Observation):
     is_late = got.error_kind == "TimeUp"
     headline = "the call does not come to an end" if is_late else ""
     wanted, error = f"a {case.raises}", got.error
@@ -217,42 +282,6 @@ def _judge_type(case: Case, got: Observation, want: Observation):
     return None
 
 
-def _judge_structure(case: Case, got: Observation, want: Observation):
-    wrong = [f"{kind}: {join_names(names)}" for kind, names in got.parameters.items()]
-    if wrong:
-        return "parameters with the names and sizes in the text", "; ".join(wrong)
-    return None
-
-
-def _pair_outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, torch.Tensor]]:
-    """Yield (name, the answer's array or None, the reference's array) for every output."""
-    ours = got.arrays | got.draws
-    for name, wanted in (want.arrays | want.draws).items():
-        yield name, ours.get(name), wanted
-
-
-def _judge_shape(case: Case, got: Observation, want: Observation):
-    for name, ours, wanted in _pair_outputs(got, want):
-        if ours is None and name in want.devices and got.devices.get(name) not in (None, "cpu"):
-            continue  # it is on another device and was not copied; Stage.DEVICE judges that
-        if ours is None:
-            return f"{name}", "nothing of that name"
-        if ours.shape != wanted.shape:
-            return f"{name} of shape {tuple(wanted.shape)}", f"shape {tuple(ours.shape)}"
-    return None
-
-
-def _judge_dtype(case: Case, got: Observation, want: Observation, is_usable: bool = False):
-    for name, ours, wanted in _pair_outputs(got, want):
-        if (
-            ours is not None
-            and ours.dtype != wanted.dtype
-            and is_usable is _can_stand_for(ours.dtype, wanted.dtype)
-        ):
-            return f"{name} of dtype {dtype_name(wanted.dtype)}", f"dtype {dtype_name(ours.dtype)}"
-    return None
-
-
 def _can_stand_for(dtype: torch.dtype, wanted: torch.dtype) -> bool:
     """Tell whether later code can use a result of this dtype in place of the right one.
 
@@ -263,57 +292,6 @@ def _can_stand_for(dtype: torch.dtype, wanted: torch.dtype) -> bool:
     if wanted.is_floating_point:
         return wanted != torch.float32 or not dtype.is_floating_point
     return wanted != torch.bool != dtype and not dtype.is_floating_point
-
-
-def _judge_precision(case: Case, got: Observation, want: Observation):
-    if words := _judge_dtype(case, got, want, is_usable=True):
-        return words
-    for name, ours, wanted in _pair_outputs(got, want):
-        if name in want.arrays and is_rounded(case, ours, wanted):
-            return (
-                "float64 input computed in float64",
-                f"{name}: right to the digits of float32 alone",
-            )
-    return None
-
-
-def _judge_device(case: Case, got: Observation, want: Observation):
-    for name, wanted in want.devices.items():
-        if got.devices.get(name) != wanted:
-            return f"{name} on {wanted}", f"on {got.devices.get(name)}"
-    return None
-
-
-def _judge_finite(case: Case, got: Observation, want: Observation):
-    for name, ours, wanted in _pair_outputs(got, want):
-        if not ours.isfinite().all() and wanted.isfinite().all():
-            kind = "NaN" if ours.isnan().any() else "infinite"
-            bad = int((~ours.isfinite()).sum())
-            return f"{name} with finite values", f"{bad}/{ours.numel()} values are {kind}"
-    return None
-
-
-# stands for ``Checker.idea["values"]``, which the engine puts in its place
-DEFINITION = "the values of the definition"
-
-
-def _judge_values(case: Case, got: Observation, want: Observation):
-    modified = " and ".join(sorted(set(got.modified) - set(want.modified)))
-    also = f"; the call wrote into {modified} as well" if modified else ""
-    for name, wanted in want.arrays.items():
-        difference = describe_difference(case, got.arrays[name], wanted)
-        if difference and not is_rounded(case, got.arrays[name], wanted):
-            is_alone = len(want.arrays) + len(want.gradients) == 1
-            what = "" if is_alone or name == "output" else f"{name}: "
-            return DEFINITION, what + difference + also
-    return None
-
-
-def _judge_facts(case: Case, got: Observation, want: Observation):
-    for fact, wanted in want.facts.items():
-        if got.facts.get(fact) != wanted and fact != SIDE_EFFECTS:
-            return fact, _remove_common_names(got.facts.get(fact, "it is not so"), wanted)
-    return None
 
 
 def _remove_common_names(ours: str, wanted: str) -> str:
@@ -350,14 +328,8 @@ def _judge_second_call(got: Observation, want: Observation):
         SIDE_EFFECTS: (SIDE_EFFECTS, changes, "the call leaves something changed behind"),
     }
     for fact, words in words_by_fact.items():
-        if fact in got.facts and got.facts[fact] != want.facts.get(fact):
+        if not got.error and got.facts.get(fact, want.facts.get(fact)) != want.facts.get(fact):
             return words
-    return None
-
-
-def _judge_unchanged(case: Case, got: Observation, want: Observation):
-    if extra := sorted(set(got.modified) - set(want.modified)):
-        return "inputs left as they were", f"the call modified {' and '.join(extra)} in place"
     return None
 
 
@@ -398,19 +370,3 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
         words = f"no gradient reaches {all_wrong}"
         return what, f"only zeros for {all_wrong}{others}; look for what cuts it off", words
     return what, f"{ANOTHER_GRADIENT} {all_wrong}{others}"
-
-
-_JUDGES = {
-    Stage.CALL: _judge_call,
-    Stage.STRUCTURE: _judge_structure,
-    Stage.TYPE: _judge_type,
-    Stage.SHAPE: _judge_shape,
-    Stage.DTYPE: _judge_dtype,
-    Stage.PRECISION: _judge_precision,
-    Stage.DEVICE: _judge_device,
-    Stage.FINITE: _judge_finite,
-    Stage.VALUES: _judge_values,
-    Stage.FACTS: _judge_facts,
-    Stage.UNCHANGED: _judge_unchanged,
-    Stage.GRADIENTS: _judge_gradients,
-}

@@ -2,7 +2,8 @@
 
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.observation import Observation
-from vitedu.checks.writing.drawing import PALE, RIGHT, WRONG, Drawing, box, svg, words
+from vitedu.checks.writing.checker import Drawing
+from vitedu.plots.svg import PALE, RIGHT, WRONG, box, svg, words
 
 
 def draw_patch_order(case: Case, got: Observation) -> Drawing | None:

@@ -17,14 +17,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from types import CodeType
 from typing import Any
 
 import torch
 
 from vitedu.checks.observing.case import Case, is_float, lay_out
 from vitedu.checks.writing.inputs import draw, normal, plural, random_state
-from vitedu.course.parsing import parse
 
 SMALLEST = 2  # the smallest size that is drawn; a size of 1 is tested by a variation
 _CASE_FIELDS = {f.name for f in fields(Case)} - {"name", "args"}
@@ -142,8 +140,11 @@ def shaped(
 
 
 def _make_case(variation: Variation, args: dict, sizes: dict[str, int], options: dict) -> Case:
-    template = options.pop("name", None)
-    name = _fill_template(template, sizes) if template else _list_arguments(args)
+    if template := options.pop("name", None):
+        name = _fill_template(template, sizes)
+    else:
+        shapes = {n: tuple(x.shape) if isinstance(x, torch.Tensor) else x for n, x in args.items()}
+        name = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if variation.note:
         name += f", {_fill_template(variation.note, sizes)}"
     mentions = tuple(_evaluate(word, sizes) for word in options.pop("mentions", "").split())
@@ -212,12 +213,7 @@ def _letters(expression: str) -> set[str]:
 
 def _evaluate(expression: str, sizes: Mapping[str, int]) -> Any:
     """Evaluate an expression of letters."""
-    return eval(_compile_expression(expression), {}, dict(sizes))
-
-
-@cache
-def _compile_expression(expression: str) -> CodeType:
-    return compile(parse(expression, mode="eval"), "<shapes>", "eval")
+    return eval(expression, {}, dict(sizes))
 
 
 def _fill_template(template: str, sizes: Mapping[str, int]) -> str:
@@ -228,8 +224,3 @@ def _fill_template(template: str, sizes: Mapping[str, int]) -> str:
         return plural(value, match[2]) if match[2] else str(value)
 
     return re.sub(r"\{([^:}]+)(?::([^}]+))?\}", fill, template)
-
-
-def _list_arguments(args: Mapping[str, Any]) -> str:
-    sizes = {n: tuple(x.shape) if isinstance(x, torch.Tensor) else x for n, x in args.items()}
-    return ", ".join(f"{name} {value}" for name, value in sizes.items())

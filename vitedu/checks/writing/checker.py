@@ -20,7 +20,6 @@ from vitedu import exercises
 from vitedu.checks.observing.case import Case, is_float
 from vitedu.checks.observing.drivers import second_call_cases
 from vitedu.checks.observing.observation import Observation
-from vitedu.checks.writing.drawing import Drawing
 from vitedu.checks.writing.inputs import CheckGenerator
 from vitedu.checks.writing.mistake_files import family, read_values, read_words
 from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
@@ -31,6 +30,15 @@ GENERAL = """
     no_error wrong_error error_without_numbers modifies_input detached own_device cached_by_shape
     buffer_overwritten gradients_left_off dtype_left seeded squeezed single_precision
 """.split()
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture of a counterexample, and the same in words for readers who cannot see it."""
+
+    svg: str
+    label: str  # the label of its line in the report, such as "order"
+    text: str
 
 
 @dataclass(frozen=True)

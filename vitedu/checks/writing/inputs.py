@@ -34,18 +34,16 @@ class CheckGenerator(torch.Generator):
         self.sizes = self if one_stream else torch.Generator().manual_seed(seed // SPLIT % 2**63)
 
 
-def _size_generator(generator: torch.Generator) -> torch.Generator:
-    return generator.sizes if isinstance(generator, CheckGenerator) else generator
-
-
 def draw(generator: torch.Generator, low: int, high: int) -> int:
     """Draw an integer from low .. high, both included."""
-    return int(torch.randint(low, high + 1, (), generator=_size_generator(generator)))
+    sizes = getattr(generator, "sizes", generator)
+    return int(torch.randint(low, high + 1, (), generator=sizes))
 
 
 def distinct(generator: torch.Generator, count: int, low: int, high: int) -> list[int]:
     """Draw different integers from low .. high, so that a swapped axis cannot go unnoticed."""
-    order = torch.randperm(high - low + 1, generator=_size_generator(generator))
+    sizes = getattr(generator, "sizes", generator)
+    order = torch.randperm(high - low + 1, generator=sizes)
     return (order[:count] + low).tolist()
 
 

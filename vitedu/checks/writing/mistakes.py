@@ -57,13 +57,10 @@ class Mistake:
         return [replace(self, edits=edits, also=()) for edits in (self.edits, *self.also)]
 
 
+@cache
 def bare_source(exercise_id: str) -> str:
     """Return the text that edits apply to: the reference without docstrings and comments."""
-    return _strip_comments(reference_source(exercises.find(exercise_id)))
-
-
-@cache
-def _strip_comments(source: str) -> str:
+    source = reference_source(exercises.find(exercise_id))
     lines = source.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
@@ -128,23 +125,21 @@ def run_source(source: str, name: str, module: str, **more: Any) -> Any:
 
 
 def apply_mistakes(exercise_id: str, several: list[Edits]) -> Any | None:
-    """Make the reference of an exercise with the edits of several mistakes. Results are cached.
+    """Make the reference of an exercise with the edits of several mistakes; once for each text.
 
     Returns:
         The function or class, or None if the edits cannot be combined.
     """
-    return _build(exercise_id, tuple(tuple(edits.items()) for edits in several))
-
-
-@cache
-def _build(exercise_id: str, several: tuple[tuple[tuple[str, str], ...], ...]) -> Any | None:
-    exercise = exercises.find(exercise_id)
-    source = apply_edits(bare_source(exercise_id), [dict(edits) for edits in several])
-    if source is None:
-        return None
+    source = apply_edits(bare_source(exercise_id), several)
     try:
-        return run_source(source, exercise.id, exercise.module)
+        return None if source is None else _run_once(exercise_id, source)
     except SyntaxError:
         if len(several) > 1:
             return None
         raise
+
+
+@cache
+def _run_once(exercise_id: str, source: str) -> Any:
+    exercise = exercises.find(exercise_id)
+    return run_source(source, exercise.id, exercise.module)

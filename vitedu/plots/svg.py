@@ -1,23 +1,8 @@
-"""Pictures of counterexamples: small SVG drawings in a report, each with a text.
+"""The shapes of small SVG drawings, such as the picture of a counterexample in a report."""
 
-Role: the shapes that a picture is made of. Pictures themselves are functions ``(case, observation)
--> Drawing or None`` and stand beside the checkers that show them. The text says the same as the
-picture, for readers who cannot see it.
-"""
-
-from dataclasses import dataclass
 from html import escape
 
 INK, WRONG, RIGHT, PALE = "#333333", "#d55e00", "#0072b2", "#e6e6e6"
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A picture and the same in words."""
-
-    svg: str
-    label: str  # the label of its line in the report, such as "order"
-    text: str
 
 
 def svg(width: float, height: float, parts: list[str], title: str) -> str:
