@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from vitedu import exercises
 from vitedu.checks.judging.judge import Problem, Stage
 from vitedu.checks.observing.case import Case
-from vitedu.checks.writing.checker import Checker
+from vitedu.checks.writing.checker import USUAL_POLISH, Checker
 from vitedu.checks.writing.mistake_files import read_reports
 
 RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE, Stage.DTYPE}  # of "returns"
@@ -18,7 +18,6 @@ _BEFORE_CALL = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
 # part -> parts without which it shows nothing
 _RESTS_ON = {"values": ["returns"]} | dict.fromkeys(("gradients", "again"), ["returns", "values"])
 MOST_FAILED = 0.5  # the largest share of the points that an answer keeps which fails
-_USUAL_POLISH = ("errors", "dtype", "layout", "any device")  # polish unless a checker calls it idea
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def is_polish(checker: Checker, part: str, stage: Stage = Stage.CALL) -> bool:
         return False
     if part == "layout" and stage is Stage.FACTS:
         return False
-    return part in checker.polish or (part in _USUAL_POLISH and part not in checker.idea)
+    return part in checker.polish or (part in USUAL_POLISH and part not in checker.idea)
 
 
 def make_findings(

@@ -81,20 +81,24 @@ def import_drivers() -> None:
 
 
 @driver
-def call(answer: Any, case: Case, seen: Observation) -> None:
-    """Call a function on the case's arguments."""
+def call(
+    answer: Any, case: Case, seen: Observation, parameters: dict[str, torch.Tensor] | None = None
+) -> None:
+    """Call a function, or a layer whose ``parameters`` learn, on the case's arguments."""
     args, result = record_operations(seen, case, partial(call_answer, answer, case))
     store_outputs(seen, case, result)
     seen.modified = find_modified_args(case, args)
-    if case.gradients:
-        torch.set_grad_enabled(True)  # if the call switched it off, the part "again" reports that
-        args, leaves = build_args(case), {}
-        for name in case.gradients:
-            for place, leaf in tensors_in(name, args[name]):
-                leaves[place] = leaf.requires_grad_()
-            # copies, because autograd does not allow in-place edits of leaves
-            args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
-        store_gradients(seen, case, lambda: call_answer(answer, case, args), leaves)
+    if not (case.gradients or case.learns):
+        return
+    torch.set_grad_enabled(True)  # if the call switched it off, the part "again" reports that
+    args, leaves = build_args(case), {}
+    for name in case.gradients:
+        for place, leaf in tensors_in(name, args[name]):
+            leaves[place] = leaf.requires_grad_()
+        # copies, because autograd does not allow in-place edits of leaves
+        args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
+    leaves |= parameters or {}
+    store_gradients(seen, case, lambda: call_answer(answer, case, args), leaves)
 
 
 @driver
@@ -105,20 +109,10 @@ def module(answer: Any, case: Case, seen: Observation) -> None:
         return
     seen.facts[CONSTRUCTION] = "yes"
     layer.train(in_train_mode(case))
-    before = module_state(layer)
-    args, result = record_operations(seen, case, partial(call_answer, layer, case))
-    store_outputs(seen, case, result)
-    seen.modified = find_modified_args(case, args)
+    before, parameters = module_state(layer), nn.Module.named_parameters(layer)
+    call(layer, case, seen, {name: x for name, x in parameters if name not in case.frozen})
     if case.instances is not None:
         seen.facts[SIDE_EFFECTS] = describe_changes(layer, before)
-    if case.gradients or case.learns:
-        torch.set_grad_enabled(True)
-        args = build_args(case)
-        leaves = {name: args[name].requires_grad_() for name in case.gradients}
-        parameters = nn.Module.named_parameters(layer)
-        leaves |= {name: value for name, value in parameters if name not in case.frozen}
-        args |= {name: leaves[name].clone() for name in case.gradients}
-        store_gradients(seen, case, lambda: call_answer(layer, case, args), leaves)
 
 
 def in_train_mode(case: Case) -> bool:

@@ -25,6 +25,7 @@ from vitedu.checks.writing.mistake_files import family, read_values, read_words
 from vitedu.checks.writing.mistakes import Mistake, apply_mistakes
 
 MOST_POLISH = 0.25
+USUAL_POLISH = ("errors", "dtype", "layout", "any device")  # polish unless a checker calls it idea
 # families that every exercise can show; ``diagnose`` recognises them from facts
 GENERAL = """
     no_error wrong_error error_without_numbers modifies_input detached own_device cached_by_shape
@@ -82,8 +83,7 @@ class Checker:
         """
         first, result = cases[0], cases[:1]
         for number, case in enumerate(cases[1:]):
-            usual_polish = {"dtype", "errors", "layout", "any device", *self.polish}
-            is_idea = case.is_usual and case.part not in usual_polish
+            is_idea = case.is_usual and case.part not in (*USUAL_POLISH, *self.polish)
             is_new = first.gradients and not case.gradients and case.driver == first.driver
             if is_idea and is_new and case.learns is not False:
                 names = [n for n in first.gradients if is_float(case.args.get(n))]
