@@ -19,7 +19,6 @@ from vitedu.checks.observing.observation import (
     STABILITY,
     Observation,
     Observations,
-    is_informative,
 )
 from vitedu.checks.observing.observe import observe
 from vitedu.checks.observing.settings import SEED_CHANGE
@@ -169,38 +168,28 @@ def _list_views(
 def _find_mistakes(
     checker: Checker, cases: list[Case], got: Observations, want: Observations, cache: ReplayCache
 ) -> list[Mistake]:
-    """Find the one or two known mistakes that together reproduce an answer on all cases, or none.
-
-    A single mistake is also accepted if it is the only one that reproduces all wrong results, and
-    at least two of these cannot agree by chance.
-    """
+    """Find the one or two known mistakes that together reproduce an answer on all cases."""
     # Wrong cases come first, small ones before large: most candidates fail on the first case.
     by_size = sorted(cases, key=size_of)
     wrong = [case for case in by_size if not is_same(case, got[case.name], want[case.name])]
     if not wrong:
         return []  # a mistake that changes nothing here would fit
-    rest = [case for case in by_size if case not in wrong]
+    ordered = wrong + [case for case in by_size if case not in wrong]
 
-    def reproduce(mistakes: list[Mistake], on: list[Case]) -> bool:
-        made = checker.combine(mistakes)
-        return made and all(is_same(c, got[c.name], cache.observe(made, c)) for c in on)
+    def reproduce(*mistakes: Mistake) -> bool:
+        made = checker.combine([*mistakes])
+        return made and all(is_same(c, got[c.name], cache.observe(made, c)) for c in ordered)
 
     bank = [mistake for mistake in checker.bank if mistake.part not in PARTS_WITHOUT_REPLAY]
     versions = [version for mistake in bank for version in mistake.variants()]
-    found: dict[str, Mistake] = {}
     for version in versions:
-        if reproduce([version], wrong):
-            if reproduce([version], rest):
-                return [version]
-            found[version.id] = version
-    # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
-    if len(found) == 1 and sum(_is_distinctive(case, got[case.name]) for case in wrong) > 1:
-        return [*found.values()]
+        if reproduce(version):
+            return [version]
     samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
     likely = [(_count_equal(checker.combine([v]), samples, got, cache), v) for v in versions]
     pairs = sorted(itertools.combinations(likely, 2), key=lambda two: -two[0][0] - two[1][0])
     for (_, one), (_, other) in pairs[:MAX_PAIRS]:
-        if one.id != other.id and reproduce([one, other], wrong + rest):
+        if one.id != other.id and reproduce(one, other):
             return [one, other]
     return []
 
@@ -215,17 +204,6 @@ def _count_equal(
         for name, x in got[case.name].arrays.items():
             count += name in theirs and is_close(case, x, theirs[name])
     return count
-
-
-def _is_distinctive(case: Case, seen: Observation) -> bool:
-    """Tell whether another mistake can hardly give the same result by chance.
-
-    True for cases of the part "values", unless the result is a share of 0 or 1, and for results
-    with more than 8 numbers in an array.
-    """
-    if case.part == "values" and (seen.error or not seen.arrays or is_informative(seen.arrays)):
-        return True
-    return seen.error is None and any(x.numel() > 8 for x in seen.tensors())
 
 
 def _assign_parts(

@@ -71,11 +71,6 @@ SIDE_EFFECTS = "everything is left as it was"
 Observations = dict[str, Observation]  # by name of the case
 
 
-def is_informative(arrays: dict[str, torch.Tensor]) -> bool:
-    """Tell whether results say anything: many other calls give a share of 0 or 1 as well."""
-    return any(x.numel() != 1 or x.item() not in (0, 1) for x in arrays.values())
-
-
 def store_outputs(seen: Observation, case: Case, result: Any) -> None:
     """Store what a call returned under the case's output names."""
     if len(case.outputs) == 1:
