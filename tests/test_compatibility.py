@@ -32,7 +32,8 @@ from vitedu.course import results
 from vitedu.course.kept import keep, kept
 from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.workspace import lay_notebooks
-from vitedu.exporting.importing import is_reference, load_file
+from vitedu.exporting.handed_out import is_reference
+from vitedu.exporting.importing import load_file
 from vitedu.exporting.parts import PARTS
 from vitedu.fitting.saved_run import load_run
 from vitedu.grading.batch import Store

@@ -1,4 +1,4 @@
-"""vitedu.checks.api: a check cell that runs twice does not pass the reference."""
+"""vitedu.exporting.handed_out: a check cell that runs twice does not pass the reference."""
 
 import copy
 import functools

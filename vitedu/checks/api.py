@@ -6,11 +6,9 @@ because of a student's code or a mistyped id.
 """
 
 import contextlib
-import inspect
 import os
 import reprlib
 import time
-from pathlib import Path
 from typing import Any
 
 from vitedu import exercises
@@ -23,12 +21,7 @@ from vitedu.course import results as store
 from vitedu.course.calls import exercise_name, hint, progress, reset, solution  # noqa: F401
 from vitedu.course.display import show
 from vitedu.exporting.export import export_model, keep  # noqa: F401  (a notebook calls it)
-from vitedu.exporting.importing import is_reference
-from vitedu.ground.files import data_folder
-
-# (folder of the student's results, exercise) -> the reference that a check handed out in place of
-# an answer that did not pass: where its cell runs again, the name of the answer holds it
-_handed_out: dict[tuple[Path, str], Any] = {}
+from vitedu.exporting.handed_out import hand_out, is_reference
 
 
 def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
@@ -58,7 +51,7 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     is_slow = report.passed and keep(answer, name)  # right, but too slow for training
     if is_slow or not report.passed:  # the notebook goes on
         with contextlib.suppress(ValueError, KeyError, ImportError):  # there is no checker
-            report.implementation = _hand_out(name, find_checker(name).reference)
+            report.implementation = hand_out(name, find_checker(name).reference)
     return report
 
 
@@ -105,42 +98,9 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     if not isinstance(seed, int):
         return _refusal(name, answer, f"seed must be an integer (got {reprlib.repr(seed)})")
     checker = find_checker(name)
-    if _was_handed_out(name, answer) or is_reference(answer, name):
+    if is_reference(answer, name):
         return Report(name, reference=checker.reference, answer=answer).set_reference()
     return judge_answer(checker, answer, int(seed))
-
-
-class _HandedOut:
-    """A second base class of values that were handed out, besides their own type."""
-
-
-def _hand_out(exercise: str, reference: Any) -> Any:
-    """Note that a student gets a reference, and return it; a value gets a type of its own."""
-    kind: Any = type(reference)
-    if kind in (int, float, str, tuple):
-        reference = type(kind.__name__, (kind, _HandedOut), {})(reference)
-    _handed_out[data_folder(), exercise] = reference
-    return reference
-
-
-def _was_handed_out(exercise: str, answer: Any) -> bool:
-    """Tell whether an answer is what was handed out: a copy, a subclass, perhaps decorated."""
-    reference = _handed_out.get((data_folder(), exercise))
-    if isinstance(reference, _HandedOut):
-        return isinstance(answer, _HandedOut)
-    code = _code(reference)
-    return code is not None and _code(answer) is code
-
-
-def _code(answer: Any) -> Any:
-    """Return the code object of a function, or of the ``forward`` of a class, or None.
-
-    All functions under ``torch.no_grad()`` share the code around them, so decorators are removed.
-    """
-    function = getattr(answer, "forward", None) if isinstance(answer, type) else answer
-    with contextlib.suppress(ValueError):  # wrapped in a circle
-        function = inspect.unwrap(function)  # type: ignore[arg-type]
-    return getattr(function, "__code__", None)
 
 
 def _refusal(name: str, answer: Any, message: str) -> Report:

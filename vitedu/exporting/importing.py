@@ -110,12 +110,6 @@ def _numbers(exercises: list[Exercise]) -> str:
     return ", ".join(exercise.number for exercise in exercises)
 
 
-def is_reference(answer: object, exercise: str) -> bool:
-    """Tell whether an object is the reference's part of the ``my_vit`` that was imported last."""
-    module = vars(sys.modules.get("my_vit", sys))
-    return exercise in module.get("_references", ()) and module.get(exercise) is answer
-
-
 def _references() -> str:
     """Give the text of the file where no answer has passed."""
     from vitedu.exporting.parts import assemble, make_parts
