@@ -106,9 +106,8 @@ def diagnose(
             continue
         seen = got[problem.case.name], want[problem.case.name]
         if new := _name_fact(checker, diagnoses, part, problem, seen, cases[0], cache):
-            if (
-                new.mistake.id == "cached_by_shape" and not diagnoses
-            ):  # what is old is wrong elsewhere, too
+            # what is old is wrong elsewhere, too
+            if new.mistake.id == "cached_by_shape" and not diagnoses:
                 new = replace(new, parts=(*numeric, part))
             diagnoses = _add_diagnosis(diagnoses, new)
     return diagnoses

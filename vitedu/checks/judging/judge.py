@@ -184,6 +184,8 @@ def _compare_outputs(case: Case, got: Observation, want: Observation) -> Differe
             is_usable = _can_stand_for(ours.dtype, wanted.dtype)
             words = f"{name} of dtype {dtype_name(wanted.dtype)}", f"dtype {dtype_name(ours.dtype)}"
             yield (Stage.PRECISION if is_usable else Stage.DTYPE), words
+            if not is_usable:
+                continue
         if not ours.isfinite().all() and wanted.isfinite().all():
             kind = "NaN" if ours.isnan().any() else "infinite"
             bad = f"{int((~ours.isfinite()).sum())}/{ours.numel()} values are {kind}"
