@@ -236,7 +236,7 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation, want: Observ
     """Tell whether a mistake that is recognised from facts causes a problem."""
     of_generator = seen.error is not None and seen.error.device_mismatch == "generator"
     pairs = [(seen.arrays.get(name), x.squeeze()) for name, x in want.arrays.items()]
-    is_squeezed = all(x is not None and x.shape == y.shape for x, y in pairs)
+    is_squeezed = pairs and all(x is not None and x.shape == y.shape for x, y in pairs)
     return {
         "no_error": seen.error is None,
         "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
@@ -248,7 +248,7 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation, want: Observ
         "dtype_left": "the default dtype is" in seen.facts.get(SIDE_EFFECTS, ""),
         "seeded": SEED_CHANGE in seen.facts.get(SIDE_EFFECTS, ""),
         "detached": seen.detached,
-        "squeezed": problem.stage is Stage.SHAPE and is_squeezed,
+        "squeezed": problem.stage is Stage.SHAPE and bool(is_squeezed),
         "single_precision": problem.stage is Stage.PRECISION and problem.got == "dtype float32",
         "not_detached": problem.stage is Stage.GRADIENTS and problem.got == UNWANTED_GRADIENT,
         "own_device": problem.stage is Stage.DEVICE and not of_generator,
