@@ -192,8 +192,8 @@ def _compare_outputs(case: Case, got: Observation, want: Observation) -> Differe
             yield Stage.FINITE, (f"{name} with finite values", bad)
         difference = describe_difference(case, ours, wanted) if name in want.arrays else ""
         if difference and is_rounded(case, ours, wanted):
-            words = f"{name}: right to the digits of float32 alone"
-            yield Stage.PRECISION, ("float64 input computed in float64", words)
+            digits = f"{name}: right to the digits of float32 alone"
+            yield Stage.PRECISION, ("float64 input computed in float64", digits)
         elif difference:
             is_alone = len(want.arrays) + len(want.gradients) == 1
             what = "" if is_alone or name == "output" else f"{name}: "
