@@ -19,7 +19,6 @@ from vitedu.checks.judging.findings import Finding
 from vitedu.checks.writing.checker import find_checker
 from vitedu.course import results as store
 from vitedu.course.calls import exercise_name, hint, progress, reset, solution  # noqa: F401
-from vitedu.course.display import show
 from vitedu.exporting.export import export_model, keep  # noqa: F401  (a notebook calls it)
 from vitedu.exporting.handed_out import hand_out, is_reference
 
