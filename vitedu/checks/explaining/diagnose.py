@@ -177,7 +177,9 @@ def _find_mistakes(
 
     def reproduce(*mistakes: Mistake) -> bool:
         made = checker.combine([*mistakes])
-        return made and all(is_same(c, got[c.name], cache.observe(made, c)) for c in ordered)
+        if made is None:
+            return False
+        return all(is_same(c, got[c.name], cache.observe(made, c)) for c in ordered)
 
     bank = [mistake for mistake in checker.bank if mistake.part not in PARTS_WITHOUT_REPLAY]
     versions = [version for mistake in bank for version in mistake.variants()]
