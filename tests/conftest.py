@@ -27,7 +27,7 @@ SPLIT = ("test_notebooks.py", "test_checks_banks.py")  # each test stands alone
 FIRST = (
     "test_attacks.py",
     "test_notebooks.py",
-    "test_assign.py",
+    "test_honest.py",
     "test_judge_attacks.py",
     "test_engine.py",
     "test_mutation.py",

@@ -1,8 +1,8 @@
 """Points without the work: a clever answer gets what it shows, doing nothing next to nothing.
 
 The attacks on one worker (``test_judge_attacks``) are about what breaks; those in
-``attacks/undeserved.toml`` are about what an answer means. Every third is graded, and all in the
-weekly workflow.
+``attacks/undeserved.toml`` are about what an answer means. Every third is graded, and every third
+function answered without an idea; in the weekly workflow all are.
 """
 
 import inspect
@@ -160,7 +160,7 @@ EMPTY = {"tuple": lambda *args, **rest: (0.0, 0.0), "list": lambda *args, **rest
 FUNCTIONS = [exercise for exercise in exercises.EXERCISES if exercise.kind == "function"]
 
 
-@pytest.mark.parametrize("exercise", FUNCTIONS, ids=lambda exercise: exercise.id)
+@pytest.mark.parametrize("exercise", sample(FUNCTIONS), ids=lambda exercise: exercise.id)
 def test_doing_nothing_earns_at_most_a_fifth(exercise, monkeypatch):
     """No answer without an idea has more than 20 % of the points, whatever it is named."""
     monkeypatch.setattr(engine, "diagnose", lambda *seen: [])  # a name costs no points
