@@ -4,6 +4,7 @@ import dataclasses
 from types import SimpleNamespace
 
 import pytest
+from conftest import whole
 
 from proof import bank
 from vitedu import exercises, patches
@@ -60,6 +61,7 @@ def test_a_checker_that_fails_right_answers_shows(monkeypatch):
     assert row.accepted == 0 and "unpatchify" in row.troubles[-1]
 
 
+@whole
 def test_matrix_in_processes_is_the_same_in_order():
     """Several processes count what one counts, in the order of the exercises."""
     ids = ["tokens_at_224", "seam_neighbours", "stem_tokens"]
