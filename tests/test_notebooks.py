@@ -5,7 +5,7 @@ top to bottom, the sections of the second shelf each after the set-up alone. Sol
 nbval from top to bottom, and every check says passed. nbval compares the outputs that are stored; a
 warning is an error.
 
-Of the sections a third run, and all in the weekly workflow and by ``make notebooks``. What a
+Of the sections a sixth runs, and all in the weekly workflow and by ``make notebooks``. What a
 section names is looked up in all of them, without a run.
 """
 
@@ -184,7 +184,7 @@ def run_alone(paths, folder, shared, step=1):
 @pytest.mark.timeout(900)
 def test_sections_of_more_run_after_the_setup_alone(tmp_path, shared):
     """No answer is there. After a restart a reader runs the set-up and goes on in any section."""
-    done = run_alone(SHELF, tmp_path, shared, step=1 if WHOLE else 3)
+    done = run_alone(SHELF, tmp_path, shared, step=1 if WHOLE else 6)
     assert done.returncode == 0, done.stdout
 
 
