@@ -197,7 +197,7 @@ def masking_of_two_results(tokens, mask_ratio, noise):
 
 
 def lens_as_a_list(layers, norm, head):
-    return [head(norm(tokens[:, 0])) for tokens in layers]
+    return [head(norm(tokens[:, : 1 + i])) for i, tokens in enumerate(layers)]
 
 
 def lens_of_the_first(layers, norm, head):
