@@ -17,6 +17,7 @@ from vitedu import attention, encoder, patches, training, vit
 from vitedu.checks import engine
 from vitedu.checks.api import check
 from vitedu.checks.judging import compare
+from vitedu.checks.writing.checker import find_checker
 
 pytestmark = pytest.mark.bank
 
@@ -376,6 +377,7 @@ def test_training_without_the_optimizer_is_not_called_constant():
 
 def test_random_results_without_a_reader_are_an_error(monkeypatch, capsys):
     """Nobody passes because nothing looked; the notebook goes on with the reference."""
+    find_checker("random_crop_flip")  # registers its readers where nothing has asked for it yet
     monkeypatch.setattr(compare, "READERS", {})
     report = check(lambda images, padding, generator: 0 * images, "random_crop_flip")
     assert report.status == "error" and "no reader" in capsys.readouterr().out
