@@ -180,8 +180,8 @@ def test_code_in_a_file_is_not_run(tmp_path):
     ("name", "content", "words"),
     [
         ("none.pth", None, "there is no weights file at"),
-        ("text.pth", b"hello", "no file of tensors"),
-        ("empty.pth", b"", "no file of tensors"),
+        ("text.pth", b"hello", "not a file of tensors"),
+        ("empty.pth", b"", "not a file of tensors"),
         ("text.safetensors", b"hello", "cannot be read"),
         ("list.pth", [torch.zeros(2)], "a state_dict, and nothing else"),
         ("mixed.pth", {"x": torch.zeros(2), "epoch": 3}, "a state_dict, and nothing else"),

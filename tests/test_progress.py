@@ -5,7 +5,7 @@ import re
 import pytest
 
 from vitedu.checks import api
-from vitedu.course import results
+from vitedu.course import calls, results
 from vitedu.exercises import EXERCISES, find
 
 PARTS = [exercise.id for exercise in EXERCISES if exercise.part]
@@ -56,7 +56,7 @@ def test_the_best_result_decides():
 def test_progress_shows_it_above_its_table_in_a_notebook_only(monkeypatch, capsys):
     """The printed form stays text."""
     shown = []
-    monkeypatch.setattr(api, "show", lambda *forms: shown.extend(forms))
+    monkeypatch.setattr(calls, "show", lambda *forms: shown.extend(forms))
     api.progress("01_patches")
     text, html = shown
     assert html.startswith("<div ") and html.index("<table") > 0
