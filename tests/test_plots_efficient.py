@@ -22,7 +22,7 @@ def test_patches_that_share_a_token_have_their_mean_colour():
 
 def test_photographs_that_patches_do_not_fill_are_refused():
     """The line names both sizes."""
-    with pytest.raises(ValueError, match="8 × 6 pixels cannot be cut into 2 × 4 patches"):
+    with pytest.raises(ValueError, match="8 x 6 pixels cannot be cut into 2 x 4 patches"):
         efficient.show_tokens(torch.zeros(3, 8, 6), {"": torch.zeros(2, 4)})
 
 

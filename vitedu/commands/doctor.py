@@ -48,7 +48,7 @@ def error_of(code: str, python: str = sys.executable) -> str:
     except subprocess.TimeoutExpired:
         return "it took more than two minutes"
     except (OSError, subprocess.CalledProcessError) as error:
-        return (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
+        return ((getattr(error, "stderr", "") or "").strip() or str(error)).splitlines()[-1]
     return ""
 
 

@@ -128,14 +128,19 @@ def edit(table: str, key: str) -> Iterator[dict[str, Any]]:
     with suppress(OSError):  # then it cannot be written, which is said below
         path.parent.mkdir(parents=True, exist_ok=True)
     with files.file_lock(path.with_suffix(".lock"), LOCK_SECONDS):
-        tables = _tables(path)
+        try:
+            tables = _read(path)
+        except OSError as error:
+            if path.is_file():  # another program may hold it: what cannot be read is not replaced
+                _print_once(f"{path} cannot be read ({error.strerror or error}); nothing is stored")
+                yield {}
+                return
+            tables = _tables(path)
         yield (entry := tables[table].setdefault(key, {}))
         if not entry:
             del tables[table][key]
         content = json.dumps({"version": VERSION, **tables}, indent=1).encode()
         try:
-            if path.exists():
-                path.read_bytes()  # what cannot be read is not replaced
             files.write_whole(path, content)
             _unwritten.pop(path, None)
         except OSError as error:

@@ -34,7 +34,7 @@ def show_tokens(photograph: torch.Tensor, panels: Mapping[str, torch.Tensor]) ->
         picture, (H, W), (gh, gw) = photograph / 255, photograph.shape[1:], owners.shape
         if H % gh or W % gw:
             remedy = f"H must be a multiple of {gh}, W of {gw}"
-            raise ValueError(f"{H} × {W} pixels cannot be cut into {gh} × {gw} patches: {remedy}.")
+            raise ValueError(f"{H} x {W} pixels cannot be cut into {gh} x {gw} patches: {remedy}.")
         large = owners.repeat_interleave(H // gh, 0).repeat_interleave(W // gw, 1)  # (H, W)
         for owner, patches in zip(*owners.unique(return_counts=True), strict=True):
             here = large == owner
