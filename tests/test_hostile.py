@@ -17,14 +17,6 @@ from vitedu.grading.intake.extraction import Extraction
 from vitedu.grading.intake.reading import read_submission
 from vitedu.grading.intake.submissions import find_submissions
 
-CPU_SECONDS = 5  # of reading one of them; 0.1 s to 2 s are usual
-
-
-@pytest.fixture(autouse=True)
-def little_time(monkeypatch):
-    """Reading ends soon, so that a test that needs the limit does not wait for it."""
-    monkeypatch.setattr(reading, "CPU_SECONDS", CPU_SECONDS)
-
 
 def read(folder):
     """Read one student's folder as the grader does."""
