@@ -7,6 +7,7 @@ wrong result. Where none does, ``contrast`` says where the answer is right.
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from vitedu.checks.judging.compare import is_close
@@ -54,6 +55,7 @@ class ReplayCache:
         """Run a case on the reference or on a mistake, or recall what it did."""
         key = implementation, case.name
         if key not in self._observations:
+            case = replace(case, record_operations=False)  # of these nobody asks which ran
             if case.part != "values" and not seconds:  # mistakes are compared without gradients
                 case = replace(case, gradients=(), learns=False)
             seen = observe(implementation, case, seconds or REPLAY_SECONDS)
@@ -137,14 +139,20 @@ def _name_numbers(
     checker: Checker, usual: list[Case], numeric: Problems, got, want, cache: ReplayCache
 ) -> list[Diagnosis]:
     """Name the mistakes of the bank that give the answer's results, as far as they are wrong."""
-    for cases, problems in _list_views(checker, usual, numeric, got):
-        if matches := _find_mistakes(checker, cases, got, want, cache):
-            shares = _assign_parts(checker, matches, problems, got, cache)
-            return [
-                _diagnosis(mistake, problems[share[0]], got[problems[share[0]].case.name], share)
-                for mistake, share in zip(matches, shares, strict=True)
-            ]
-    return []
+    views = _list_views(checker, usual, numeric, got)
+    find = partial(_find_mistakes, checker, got, want, cache)
+    found = next(((view, one) for view in views if (one := find(view[0]))), (None, []))
+    # what a mistake explains of fewer cases alone, it explains of more together with another
+    wider = itertools.takewhile(lambda view: view is not found[0], views)
+    found = next(((view, two) for view in wider if (two := find(view[0], found[1]))), found)
+    if found[0] is None:
+        return []
+    (_, problems), matches = found
+    shares = _assign_parts(checker, matches, problems, got, cache)
+    return [
+        _diagnosis(mistake, problems[share[0]], got[problems[share[0]].case.name], share)
+        for mistake, share in zip(matches, shares, strict=True)
+    ]
 
 
 def _list_views(
@@ -168,33 +176,44 @@ def _list_views(
 
 
 def _find_mistakes(
-    checker: Checker, cases: list[Case], got: Observations, want: Observations, cache: ReplayCache
+    checker: Checker,
+    got: Observations,
+    want: Observations,
+    cache: ReplayCache,
+    cases: list[Case],
+    known: list[Mistake] | None = None,
 ) -> list[Mistake]:
-    """Find the one or two known mistakes that together reproduce an answer on all cases."""
+    """Find the known mistake that reproduces an answer on all cases.
+
+    With ``known`` two that do so together: these and any other, or any two if it is empty.
+    """
     # Wrong cases come first, small ones before large: most candidates fail on the first case.
     by_size = sorted(cases, key=size_of)
     wrong = [case for case in by_size if not is_same(case, got[case.name], want[case.name])]
     if not wrong:
         return []  # a mistake that changes nothing here would fit
     ordered = wrong + [case for case in by_size if case not in wrong]
-
-    def reproduce(*mistakes: Mistake) -> bool:
-        made = checker.combine([*mistakes])
-        return made is not None and all(
-            is_same(c, got[c.name], cache.observe(made, c)) for c in ordered
-        )
-
     bank = [mistake for mistake in checker.bank if mistake.part not in PARTS_WITHOUT_REPLAY]
-    versions = [version for mistake in bank for version in mistake.variants()]
-    for version in versions:
-        if reproduce(version):
-            return [version]
-    samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
-    likely = [(_count_equal(checker.combine([v]), samples, got, cache), v) for v in versions]
-    pairs = sorted(itertools.combinations(likely, 2), key=lambda two: -two[0][0] - two[1][0])
-    for (_, one), (_, other) in pairs[:MAX_PAIRS]:
-        if one.id != other.id and reproduce(one, other):
-            return [one, other]
+    tries = [[version] for mistake in bank for version in mistake.variants()]
+    if known is not None:
+        pairs = [[*one, *two] for one, two in itertools.combinations(tries, 2)]
+        pairs = [[one, two] for one, two in pairs if one.id != two.id]
+        if known:
+            tries = [pair for pair in pairs if known[0] in pair]
+        else:
+            samples = list({case.part: case for case in reversed(wrong)}.values())  # one of a part
+            equal = {
+                id(one): _count_equal(checker.combine([one]), samples, got, cache)
+                for [one] in tries
+            }
+            pairs.sort(key=lambda pair: -sum(equal[id(one)] for one in pair))
+            tries = pairs[:MAX_PAIRS]
+    for mistakes in tries:
+        made = checker.combine(mistakes)
+        if made is not None and all(
+            is_same(c, got[c.name], cache.observe(made, c)) for c in ordered
+        ):
+            return mistakes
     return []
 
 
