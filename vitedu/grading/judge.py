@@ -7,6 +7,7 @@ judged gets a reason and no points, never an exception.
 """
 
 import hashlib
+import itertools
 import re
 import secrets
 import threading
@@ -19,7 +20,7 @@ from vitedu.checks.engine import ObservedAnswer, judge_observations, observe_ans
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.explaining.values import judge_value
 from vitedu.checks.observing.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
-from vitedu.checks.observing.case import Case
+from vitedu.checks.observing.case import Case, size_of
 from vitedu.checks.observing.errors import RaisedError
 from vitedu.checks.observing.observation import Observation
 from vitedu.checks.observing.settings import neutral_settings
@@ -33,6 +34,7 @@ from vitedu.grading.transport.wire import WireError, clean, pack, unpack
 
 GRACE = 3.0  # seconds after its time limit until a worker counts as stuck
 MAX_BYTES = 24 * 2**20  # the most bytes of all observations of one worker together
+PORTION = 2**16  # the most numbers in the cases of one request, because a frame has a limit
 DRAWS = 3  # an answer that is right one time in three passes with probability 5 % at most
 # Judging changes settings of the whole process for a moment (random state, default dtype), so only
 # one thread may do it at a time.
@@ -56,16 +58,27 @@ class RemoteAnswer:
         return read_fields(AnswerInfo, self.ask(request))
 
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
-        """Have the worker run cases on the answer, for at most ``seconds`` together."""
+        """Have the worker run cases on the answer, for at most ``seconds`` together.
+
+        A request has several of them. The worker may leave the last ones to the next request.
+        """
         end = time.monotonic() + seconds
-        for case in cases:
+        while cases:
+            sizes = itertools.accumulate(map(size_of, cases))
+            asked = cases[: max(1, sum(size <= PORTION for size in sizes))]
             left = max(MIN_SECONDS, end - time.monotonic())
-            request = {"do": "observe", "case": write_case(case, ""), "seconds": left}
-            seen = read_fields(Observation, self.ask(request, left + GRACE))
-            self.bytes_left -= sum(x.numel() * x.element_size() for x in seen.tensors())
-            if self.bytes_left < 0:
-                raise WireError(f"all results together have more than {MAX_BYTES} bytes.")
-            yield seen
+            request = {"do": "observe", "seconds": left}
+            request["cases"] = [write_case(case, "") for case in asked]
+            reply = self.ask(request, left + GRACE)
+            if not isinstance(reply, list) or not 0 < len(reply) <= len(asked):
+                raise WireError("a reply has observations of the cases asked for, or of the first.")
+            for data in reply:
+                seen = read_fields(Observation, data)
+                self.bytes_left -= sum(x.numel() * x.element_size() for x in seen.tensors())
+                if self.bytes_left < 0:
+                    raise WireError(f"all results together have more than {MAX_BYTES} bytes.")
+                yield seen
+            cases = cases[len(reply) :]
 
     def plain(self) -> PlainValue:
         """Have the worker send the answer as a plain value."""

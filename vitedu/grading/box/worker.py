@@ -25,6 +25,7 @@ import importlib
 import inspect
 import pkgutil
 import sys
+import time
 import types
 import warnings
 import weakref
@@ -34,6 +35,7 @@ from typing import Any
 import torch
 
 from vitedu.checks.observing import drivers
+from vitedu.checks.observing.answers import MIN_SECONDS
 from vitedu.checks.observing.observe import observe
 from vitedu.checks.observing.settings import neutral_settings
 from vitedu.grading.box.course_stand_ins import CLOSED_MODULES
@@ -44,6 +46,7 @@ from vitedu.grading.transport.messages import (
     write_observation,
     write_plain,
 )
+from vitedu.grading.transport.wire import pack
 
 drivers.import_drivers()  # before an answer is loaded
 
@@ -57,6 +60,8 @@ _EQUIVALENTS = {
     "MultiheadAttention._forward_impl",
 }
 _ESSENTIAL = {"empty", "normal_", "uniform_"}  # torch itself needs them, so they are only watched
+PORTION = 2**18  # bytes of observations after which a reply is full; a frame may have many more
+_now, _pack = time.monotonic, pack  # bound now, because a cell could replace them
 _KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # dispatch keys that are replaced for every kernel
 # dispatch keys that are replaced only if the kernel has an implementation for them
 _LAYOUT_KEYS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")
@@ -96,12 +101,20 @@ class Session:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
         return write_fields(self.answer.info(calls))
 
-    def _observe(self, request: dict) -> dict:
-        self.forbidden_calls.clear()
-        limit = request["seconds"]
-        seen = observe(self.answer.answer, read_case(request["case"]), limit, waiting=limit)
-        seen.operations |= self.forbidden_calls
-        return write_observation(seen)
+    def _observe(self, request: dict) -> list[dict]:
+        """Observe the cases, but none after a long one or after a large part of a frame."""
+        seen, room, end = list[dict](), PORTION, _now() + request["seconds"]
+        for case in request["cases"]:
+            self.restore()
+            self.forbidden_calls.clear()
+            limit = max(MIN_SECONDS, end - _now())
+            one = observe(self.answer.answer, read_case(case), limit, waiting=limit)
+            one.operations |= self.forbidden_calls
+            seen.append(write_observation(one))
+            room -= len(_pack(seen[-1]))
+            if room < 0 or _now() > end or one.error_kind in ("TimeUp", "KeyboardInterrupt"):
+                break
+        return seen
 
     def _plain(self, request: dict) -> dict:
         return write_plain(self.answer.plain())
