@@ -1,6 +1,8 @@
 """A notebook runs in the box as Jupyter ran it, and its answers are judged at each check."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,8 +16,8 @@ from vitedu.course.notebooks import read as read_course
 from vitedu.course.notebooks import solve_notebook
 from vitedu.course.workspace import find_sources
 from vitedu.exercises import find, in_file
-from vitedu.grading.grades import Submission
-from vitedu.grading.intake.extraction import extract
+from vitedu.grading.grades import Script, Submission
+from vitedu.grading.intake.extraction import Extraction, extract
 from vitedu.grading.intake.reading import read_submission
 from vitedu.grading.judge import Judge
 from vitedu.grading.running import StudentRuns
@@ -93,6 +95,18 @@ def test_cells_run_in_the_order_in_which_they_ran(box, tmp_path):
     extraction = extract(Submission("ann", (path,)))
     runs = StudentRuns(box, extraction, [find("gelu")], Judge(1, 0.25))
     assert grade_answer(extraction.answers["gelu"], runs).state == "passed"
+
+
+def test_students_run_side_by_side(monkeypatch):
+    """None waits for the notebook of another."""
+    both = threading.Barrier(2, timeout=20)
+    monkeypatch.setattr(
+        StudentRuns, "_run_script", lambda self, script, ids: ({}, both.wait() and None)
+    )
+    one = Extraction({}, {}, [], set(), [Script("gelu", [], ["03_encoder"], {}, {}, None, {}, {})])
+    runs = [StudentRuns(None, one, [find("gelu")], Judge(1, 0.25)) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        assert [found for found, _ in pool.map(lambda each: each.found, runs)] == [{}, {}]
 
 
 def test_a_verdict_that_the_notebook_shows_is_told(box, tmp_path):

@@ -15,7 +15,6 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from vitedu.exercises import EXERCISES, Exercise
@@ -327,13 +326,20 @@ class StudentRuns:
         stems = {exercise.stem for exercise in exercises}
         last = max([PLACES[exercise.id] for exercise in exercises], default=-1)
         self.exercises = [e for e in EXERCISES[: last + 1] if e.stem in stems]
+        self._found: tuple[dict[str, Found], list[Run]] | None = None
 
-    @cached_property
+    # not cached_property: before Python 3.12 one lock holds it for all students
+    @property
     def found(self) -> tuple[dict[str, Found], list[Run]]:
-        """What was found for each exercise, and the runs.
+        """What was found for each exercise, and the runs."""
+        if self._found is None:
+            self._found = self._run_all()
+        return self._found
 
-        The notebooks run until each exercise has an attempt: files of its chapter first, then those
-        that define it, and the newest of them first.
+    def _run_all(self) -> tuple[dict[str, Found], list[Run]]:
+        """Run the notebooks until each exercise has an attempt.
+
+        Files of its chapter come first, then those that define it, and the newest of them first.
         """
         self.end = time.monotonic() + STUDENT_SECONDS
         found, runs = dict[str, Found](), list[Run]()
