@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vitedu.checks.engine import ObservedAnswer, judge_observations, observe_answer
+from vitedu.checks.engine import judge_observations, observe_answer
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.explaining.values import judge_value
 from vitedu.checks.observing.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
@@ -186,8 +186,9 @@ class Judge:
         if exercise not in self._cases:
             with _LOCK, neutral_settings():
                 self._cases[exercise] = checker.draw(self.seed)
-        is_brief = bool(checker.forbidden) and not refused  # another run will say more
-        draws = 1 if is_brief else self.draws
+        draws, checkers = self.draws, [checker]
+        if checker.forbidden and not refused:  # the other process names mistakes, if it is asked
+            draws, checkers = 1, [replace(checker, bank=()), checker]
         # of all calls of a check; the worker has ``GRACE`` more to reply
         seconds = max(1.0, remote.limits.call_seconds - GRACE)
         while len(verdicts) < draws and not (verdicts and verdicts[-1].is_last):
@@ -197,20 +198,15 @@ class Judge:
             first = verdicts[0].observations if verdicts else {}
             known = {c.name: first[c.name] for c in cases if _runs_once(c) and c.name in first}
             gathered = observe_answer(checker, cases, remote, seconds, known)
-            verdicts.append(self._judge_draw(checker, cases, gathered, verdicts, is_brief))
+            verdicts.append(self._judge_draw(checkers, cases, gathered, verdicts))
         return verdicts
 
     def _judge_draw(
-        self,
-        checker: Checker,
-        cases: list[Case],
-        gathered: ObservedAnswer,
-        earlier: list[Verdict],
-        is_brief: bool,
+        self, checkers: list[Checker], cases: list[Case], gathered, earlier: list[Verdict]
     ) -> Verdict:
         """Judge what was gathered. Observations equal to earlier ones get the same verdict.
 
-        A brief judgement looks for no mistakes of the bank, unless there are no points.
+        The first checker that gives points decides, or the last.
         """
         observations = list(gathered.observations.values())
         errors = [s.error for s in observations if s.error is not None]
@@ -230,10 +226,10 @@ class Judge:
             if verdict.digest == digest:
                 return verdict
         with _LOCK, neutral_settings():
-            brief = replace(checker, bank=()) if is_brief else checker
-            report = judge_observations(brief, cases, gathered, self.seed)
-            if is_brief and not report.points:
+            for checker in checkers:
                 report = judge_observations(checker, cases, gathered, self.seed)
+                if report.points:
+                    break
         timed_out = any(error.kind == "TimeUp" for error in errors)
         return Verdict(
             report,

@@ -141,13 +141,12 @@ def _name_numbers(
     """Name the mistakes of the bank that give the answer's results, as far as they are wrong."""
     views = _list_views(checker, usual, numeric, got)
     find = partial(_find_mistakes, checker, got, want, cache)
-    found = next(((view, one) for view in views if (one := find(view[0]))), (None, []))
+    single = ((n, one) for n, (cases, _) in enumerate(views) if (one := find(cases)))
+    place, known = next(single, (len(views), []))
     # what a mistake explains of fewer cases alone, it explains of more together with another
-    wider = itertools.takewhile(lambda view: view is not found[0], views)
-    found = next(((view, two) for view in wider if (two := find(view[0], found[1]))), found)
-    if found[0] is None:
-        return []
-    (_, problems), matches = found
+    pairs = ((n, two) for n in range(place) if (two := find(views[n][0], known)))
+    place, matches = next(pairs, (place, known))
+    problems = views[place][1] if matches else {}
     shares = _assign_parts(checker, matches, problems, got, cache)
     return [
         _diagnosis(mistake, problems[share[0]], got[problems[share[0]].case.name], share)
