@@ -188,10 +188,12 @@ def test_grades_rest_neither_on_order_nor_on_jobs(folder, tmp_path):
     assert results[0] == results[1] == results[2]
 
 
-def test_jobs_are_at_work_together_and_no_more_of_them(tmp_path, out):
-    """Four jobs: four answers inside the box at a time, never five."""
+@pytest.mark.parametrize(("jobs", "most"), [(4, 4), (None, batch.MOST_JOBS)])
+def test_jobs_are_at_work_together_and_no_more_of_them(jobs, most, tmp_path, out, monkeypatch):
+    """Four jobs: four answers inside the box at a time, never five; of 64 cores six are used."""
+    monkeypatch.setattr(batch, "cores", lambda: 64)
     folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(12)})
-    barrier, box = threading.Barrier(4, timeout=10), FakeBox()
+    barrier, box = threading.Barrier(most, timeout=10), FakeBox()
 
     def together(answer, runs):
         with box.lock:
@@ -203,8 +205,8 @@ def test_jobs_are_at_work_together_and_no_more_of_them(tmp_path, out):
         return exercise_grade()
 
     parts = made_parts(box, grade=together)
-    grade_class(folder, out, exercises=("patchify",), jobs=4, parts=parts)
-    assert box.most == 4
+    grade_class(folder, out, exercises=("patchify",), jobs=jobs, parts=parts)
+    assert box.most == most
 
 
 def test_exercises_default_to_the_notebooks_of_the_class(tmp_path, out):

@@ -28,7 +28,7 @@ def add_commands(commands: Commands) -> None:
     _add_choice(new, "grade")
     new.add_argument("--only", nargs="+", default=[], metavar="STUDENT", help="grade these only")
     add_flag(new, "--again", "grade anew what has a grade")
-    new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
+    new.add_argument("--jobs", type=int, help="submissions at a time (default: cores + 1, up to 6)")
     new.add_argument(
         "--polish",
         type=float,

@@ -46,6 +46,7 @@ from vitedu.ground.progressbar import ProgressBar
 # A notebook is graded by default if it occurs in this share of the submissions, compared with the
 # most frequent notebook.
 SHARE = 0.25
+MOST_JOBS = 6  # by default; one judges at a time, and the time of a notebook goes on meanwhile
 SAFE_NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{12}")
 FOLDERS = ("submissions", "feedback", "gradescope", "anonymous")
 SECRET = "secret.json"  # decides the sizes of this class's inputs; students may not see it
@@ -100,7 +101,8 @@ def grade_class(
     Args:
         folder: what the students handed in; it is only read.
         out: folder for ``submissions/*.json``, one for each student, and ``grader.log``.
-        jobs: submissions graded at the same time; default: one more than the usable cores.
+        jobs: submissions graded at the same time; default: one more than the usable cores, up to
+            ``MOST_JOBS``.
         exercises: ids, numbers or ranges of numbers to grade; default: all of ``notebook``.
         core: grade the core exercises only.
         notebook: stem of the notebook to grade; default: those that the class handed in.
@@ -119,7 +121,7 @@ def grade_class(
     """
     folder, out, start = Path(folder), Path(out), time.monotonic()
     # while a worker starts or ends, its submission waits without using a core
-    jobs, parts = cores() + 1 if jobs is None else jobs, parts or Parts()
+    jobs, parts = jobs if jobs is not None else min(cores() + 1, MOST_JOBS), parts or Parts()
     _refuse_choices(folder, out, polish, jobs)
     intake = parts.find(folder)
     submissions = _tell_apart(intake.submissions)
