@@ -51,8 +51,8 @@ PATCHES_BY_COLUMN = """
             first difference: 2 where 1 belongs
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
   again     check(..., "patchify", seed=3) repeats these inputs
-  findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✗ batch of one   – again
-            …   – patches of one pixel   ✓ errors   ✗ dtype   ✗ layout   – any device
+  findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✗ batch of one
+            …   – again   – patches of one pixel   ✓ errors   ✗ dtype   ✗ layout   – any device
   hint      hint("patchify")
 """
 ERROR_IN_A_LINE = """
@@ -64,9 +64,9 @@ ERROR_IN_A_LINE = """
   try       Write mean if you mean that.
   case      x of 4 x 5 x 7
   again     check(..., "layer_norm", seed=3) repeats these inputs
-  findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ batch of one   ✗
-            … other axes   ✗ eps   ✗ at the start   – again   ✗ rare values   ✗ dtype   ✗
-            … layout   – any device
+  findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ batch of one
+            …   ✗ other axes   ✗ eps   ✗ at the start   – again   ✗ rare values
+            …   ✗ dtype   ✗ layout   – any device
   hint      hint("layer_norm")
 """
 ONE_REMARK = """
