@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bench.made_class import HOSTILE, Student, lean_notebook, make_class
 from vitedu.exercises import in_notebook, notebook_named
-from vitedu.grading.batch import Store, cores, grade_class
+from vitedu.grading.batch import MOST_JOBS, Store, cores, grade_class
 from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.judge import DRAWS
 from vitedu.grading.pages.publish import publish
@@ -49,7 +49,7 @@ def bench_grade(students: int, jobs: int | None, notebook: str, compared: int = 
     """
     if students < 1:
         raise ValueError(f"a class has at least 1 student (got {students}).")
-    jobs, stem = jobs or cores() + 1, notebook_named(notebook)
+    jobs, stem = jobs or min(cores() + 1, MOST_JOBS), notebook_named(notebook)
     lean = lean_notebook(Path("notebooks"), stem)
     print(
         f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {DRAWS} draws "

@@ -50,6 +50,8 @@ from vitedu.grading.transport.wire import pack
 
 drivers.import_drivers()  # before an answer is loaded
 
+FULL = 2**18  # bytes of observations after which a reply goes; a frame may have many more
+_now, _pack = time.monotonic, pack  # bound now, because a cell could replace them
 # modules that implement kernels in Python, from other kernels
 _PYTHON_MODULES = ("torch._refs", "torch._decomp", "torch.nn.functional")
 # name of a kernel -> another function of torch that does the same
@@ -60,8 +62,6 @@ _EQUIVALENTS = {
     "MultiheadAttention._forward_impl",
 }
 _ESSENTIAL = {"empty", "normal_", "uniform_"}  # torch itself needs them, so they are only watched
-PORTION = 2**18  # bytes of observations after which a reply is full; a frame may have many more
-_now, _pack = time.monotonic, pack  # bound now, because a cell could replace them
 _KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # dispatch keys that are replaced for every kernel
 # dispatch keys that are replaced only if the kernel has an implementation for them
 _LAYOUT_KEYS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")
@@ -103,7 +103,7 @@ class Session:
 
     def _observe(self, request: dict) -> list[dict]:
         """Observe the cases, but none after a long one or after a large part of a frame."""
-        seen, room, end = list[dict](), PORTION, _now() + request["seconds"]
+        seen, room, end = list[dict](), FULL, _now() + request["seconds"]
         for case in request["cases"]:
             self.restore()
             self.forbidden_calls.clear()
