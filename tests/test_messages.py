@@ -52,7 +52,8 @@ PATCHES_BY_COLUMN = """
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
   again     check(..., "patchify", seed=3) repeats these inputs
   findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✗ batch of one
-            …   – again   – patches of one pixel   ✓ errors   ✗ dtype   ✗ layout   – any device
+            …   – again   – patches of one pixel   ✓ errors   ✗ dtype
+            …   ✗ layout   – any device
   hint      hint("patchify")
 """
 ERROR_IN_A_LINE = """
