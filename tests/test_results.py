@@ -68,11 +68,9 @@ def test_record_ignores_an_unknown_exercise(store):
 
 
 def test_count_hint_reaches_three_and_stays():
-    """The number never exceeds the hints there are; a typing error gets the nearest names."""
+    """The number never exceeds the hints there are."""
     assert [results.count_hint("patchify") for _ in range(5)] == [1, 2, 3, 3, 3]
     assert results.load()["patchify"]["hints_used"] == 3
-    with pytest.raises(ValueError, match="did you mean patchify"):
-        results.count_hint("pachify")
 
 
 def test_two_kernels_that_count_at_once_count_both(monkeypatch):
@@ -91,11 +89,10 @@ def test_two_kernels_that_count_at_once_count_both(monkeypatch):
 def test_a_file_that_cannot_be_read_for_a_moment_loses_nothing(monkeypatch, capsys):
     """On Windows nobody reads what another program holds; later results join the old ones."""
     results.record(report())
-    read = results._read
-    monkeypatch.setattr(results, "_read", lambda path: open(path / "held"))
-    results.record(report(exercise="unpatchify"))
+    with monkeypatch.context() as held:
+        held.setattr(results.Path, "read_bytes", lambda path: open(path / "held"))
+        results.record(report(exercise="unpatchify"))
     assert "cannot be read" in capsys.readouterr().err
-    monkeypatch.setattr(results, "_read", read)
     results.record(report(exercise="softmax"))
     assert results.load().keys() == {"patchify", "softmax"}
 

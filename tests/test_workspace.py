@@ -40,7 +40,8 @@ def passed():
     texts = {"torch": "import torch", "pi": "from cmath import pi", "halve": HELPER, "gelu": GELU}
     for id, statements in (("gelu", texts), ("count_parameters", {"count_parameters": COUNT})):
         results.record({"exercise": id, "status": "passed", "points": 3, "max_points": 3})
-        results.record_source(id, {"statements": statements})
+        with results.edit("exercises", id) as entry:
+            entry["source"] = {"statements": statements}
 
 
 def start(folder, *words):

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, find, in_notebook, notebook_named
+from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, in_notebook, notebook_named
 from vitedu.ground import files
 
 NUM_HINTS = 3
@@ -65,30 +65,16 @@ def record_challenge(exercise: str, stopped: int, total: int) -> None:
         entry["challenge"] = {"stopped": stopped, "total": total, "best": max(stopped, best)}
 
 
-def record_source(exercise: str, source: dict) -> None:
-    """Store the ``statements`` of an answer that passed, or the ``reason`` why it has none."""
-    with edit("exercises", exercise) as entry:
-        entry["source"] = source
-
-
 def count_hint(exercise: str) -> int:
-    """Count one more hint and return the number of the hint to show: 1, 2, 3, then 3 again.
-
-    Raises:
-        ValueError: the exercise is unknown.
-    """
-    with edit("exercises", find(exercise).id) as entry:
+    """Count one more hint and return the number of the hint to show: 1, 2, 3, then 3 again."""
+    with edit("exercises", exercise) as entry:
         entry["hints_used"] = min(entry.get("hints_used", 0) + 1, NUM_HINTS)
     return entry["hints_used"]
 
 
 def forget(exercise: str) -> None:
-    """Delete the results and the hints of one exercise.
-
-    Raises:
-        ValueError: the exercise is unknown.
-    """
-    with edit("exercises", find(exercise).id) as entry:
+    """Delete the results and the hints of one exercise."""
+    with edit("exercises", exercise) as entry:
         entry.clear()
 
 
@@ -108,7 +94,7 @@ def load(home: Path | None = None) -> dict[str, dict]:
 
 def load_table(table: str, home: Path | None = None) -> dict[str, dict]:
     """Read one table: "exercises", "predictions" or "measurements" (by notebook and name)."""
-    return _tables((home or files.data_folder()) / "progress.json")[table]
+    return _read((home or files.data_folder()) / "progress.json")[0][table]
 
 
 def _rank(result: dict) -> tuple:
@@ -128,15 +114,10 @@ def edit(table: str, key: str) -> Iterator[dict[str, Any]]:
     with suppress(OSError):  # then it cannot be written, which is said below
         path.parent.mkdir(parents=True, exist_ok=True)
     with files.file_lock(path.with_suffix(".lock"), LOCK_SECONDS):
-        try:
-            tables = _read(path)
-        except OSError as error:
-            if path.is_file():  # another program may hold it: what cannot be read is not replaced
-                _print_once(f"{path} cannot be read ({error.strerror or error}); nothing is stored")
-                yield {}
-                return
-            tables = _tables(path)
+        tables, is_readable = _read(path)
         yield (entry := tables[table].setdefault(key, {}))
+        if not is_readable and os.path.isfile(path):  # another program may hold it: it stays
+            return
         if not entry:
             del tables[table][key]
         content = json.dumps({"version": VERSION, **tables}, indent=1).encode()
@@ -151,39 +132,37 @@ def edit(table: str, key: str) -> Iterator[dict[str, Any]]:
             )
 
 
-def _tables(path: Path) -> dict[str, dict]:
-    try:
-        return _read(path)
-    except OSError as error:
-        _print_once(f"{path} cannot be read ({error.strerror or error}); going on without it.")
-        return {table: {} for table in TABLES}
+def _read(path: Path) -> tuple[dict[str, dict], bool]:
+    """Read the tables of the file, and tell whether it, or that there is none, could be read.
 
-
-def _read(path: Path) -> dict[str, dict]:
-    """Read the tables of the file. One that cannot be used is renamed, with a message."""
+    One that cannot be used is renamed, with a message.
+    """
     tables: dict[str, dict] = {table: {} for table in TABLES}
     with suppress(OSError, ValueError):  # where versions before 0.3 kept them
         tables["measurements"] = json.loads(path.with_name("measurements.json").read_bytes())
-    with suppress(FileNotFoundError):
-        text = _unwritten.get(path) or path.read_bytes()
+    try:
+        found = json.loads(_unwritten.get(path) or path.read_bytes())
+        if found.get("version", VERSION) > VERSION:
+            raise ValueError("a newer version")
+        for entry in found["exercises"].values():
+            _row(EXERCISES[0], entry)  # what cannot be shown is damaged
+        tables |= {table: dict(found[table]) for table in TABLES if found.get(table)}
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        _print_once(f"{path} cannot be read ({error.strerror or error}); nothing is stored there.")
+        return tables, False
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        number = 1
+        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+            number += 1
         try:
-            found = json.loads(text)
-            if found.get("version", VERSION) > VERSION:
-                raise ValueError("a newer version")
-            for entry in found["exercises"].values():
-                _row(EXERCISES[0], entry)  # what cannot be shown is damaged
-            tables |= {table: dict(found[table]) for table in TABLES if found.get(table)}
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            number = 1
-            while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-                number += 1
-            try:
-                os.replace(path, aside)
-            except OSError:
-                aside = path  # the folder is read-only, or another process has just renamed it
-            why = f"{path} was damaged, or written by a newer vitedu"
-            _print_once(f"{why}; it is kept as {aside.name} and a new one begins.")
-    return tables
+            os.replace(path, aside)
+        except OSError:
+            aside = path  # the folder is read-only, or another process has just renamed it
+        why = f"{path} was damaged, or written by a newer vitedu"
+        _print_once(f"{why}; it is kept as {aside.name} and a new one begins.")
+    return tables, True
 
 
 @cache
@@ -273,9 +252,8 @@ def next_step(notebook: str | None = None) -> str:
     step = min(is_left, key=lambda e: (e.stem != stem, not e.core, e.notebook < start))
     words = f"{step.number} {step.id} ({'core' if step.core else MORE}, {step.minutes} min)"
     reached = stem or max((e.notebook for e in EXERCISES if e.notebook < step.notebook), default="")
-    is_open = reached in END_WITH_A_PICTURE and reached not in load_table("measurements").get(
-        ENDS, {}
-    )
+    read = load_table("measurements").get(ENDS, {})
+    is_open = reached in END_WITH_A_PICTURE and reached not in read
     if is_open and not any(exercise.stem == reached for exercise in is_left):
         return f"next: the rest of {reached}, as far as the picture at its end; then {words}"
     return f"next: {words}"

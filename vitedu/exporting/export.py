@@ -104,7 +104,8 @@ def keep(answer: Any, exercise: str) -> bool:
             source: dict = {"statements": collect(answer, exercise, _is_in_file)}
         except Unreadable as error:
             source = {"reason": str(error)}
-        results.record_source(exercise, source)
+        with results.edit("exercises", exercise) as entry:
+            entry["source"] = source
         place = find_file()
         if exercise in PARTS and _is_edited(place):
             _say_once(f"You edited {place}, so it stays; vitedu export FILE writes a new one.")
