@@ -69,29 +69,26 @@ def compare(
             compare(part, result, name, form=form, notebook=notebook)
         return
     guess, measured = _to_number(guess), _to_number(measured)
-    name = f"{what}: " if what else ""
+    name, found = f"{what}: " if what else "", _write(measured, form)
     if guess is None:
-        print(f"{name}measured {_write(measured, form)} (no prediction)")
-        return
-    if isinstance(guess, str) and _is_number(measured):
+        print(f"{name}measured {found} (no prediction)")
+    elif isinstance(guess, str) and _is_number(measured):
         print(f"{name}{guess!r} is not a number. Write one above, such as 8, and run again.")
-        return
-    line = f"{name}predicted {_write(guess, form)}, measured {_write(measured, form)}"
-    print(line + _verdict(guess, measured, form))
-    if notebook:
+    else:
+        said = _write(guess, form)
+        print(f"{name}predicted {said}, measured {found}{_verdict(guess, measured, form)}")
         name = str(what or "the number")
-        before = results.load_table("predictions").get(notebook, {}).get(name, {})
-        new = {"measured": _plain(measured), "form": form}
-        if "guess" not in before or _is_number(measured) > _is_number(before["guess"]):
-            new["guess"] = _plain(guess)
-        _keep(notebook, name, new)
+        if notebook and name not in results.load_table("predictions").get(notebook, {}):
+            error = _error(guess, measured, form)
+            new = {"guess": said, "measured": found, "form": form, "error": error}
+            _keep(notebook, name, new)
 
 
-def _keep(notebook: str, what: str, new: dict) -> None:
-    """Add to what is kept of a guess; ``VITEDU_KEEP_PREDICTIONS=0`` keeps nothing."""
+def _keep(notebook: str, what: str, entry: dict[str, Any]) -> None:
+    """Keep a guess, as it was printed; ``VITEDU_KEEP_PREDICTIONS=0`` keeps none."""
     if os.environ.get("VITEDU_KEEP_PREDICTIONS") != "0":
         with results.edit("predictions", notebook) as guesses:
-            guesses.setdefault(what, {}).update(new)
+            guesses[what] = entry
 
 
 def again(notebook: str = "", guess: Any = None) -> None:
@@ -110,39 +107,32 @@ def again(notebook: str = "", guess: Any = None) -> None:
         return
     name = results.notebook_named(notebook)
     number, kept = name[:2], results.load_table("predictions").get(name, {})
-    if not kept:
-        _ask_often_missed(number, OFTEN_MISSED.get(name), guess)
-        return
-    # the one that was asked again stays the one
-    what = max(kept, key=lambda each: ("again" in kept[each], _error(kept[each], "guess")))
-    entry = kept[what]
-    if not _error(entry, "guess"):
+    # the one that was asked again stays the one; early 0.3.0.dev0 stored no error
+    errors = {each: entry.get("error", 0.5) for each, entry in kept.items()}
+    what = max(kept, key=lambda each: ("again" in kept[each], errors[each]), default="")
+    entry = kept.get(what, {})
+    if not kept and name not in OFTEN_MISSED:
+        print(f"You predicted nothing in {number}, so there is nothing to bring back.")
+    elif not kept:
+        question, often, measured = OFTEN_MISSED[name]
+        print(f"You predicted nothing in {number}. This is what many people miss:\n{question}")
+        if guess is None:
+            print("Write your number above, and run again.")
+        else:
+            compare(guess, measured)
+            print(f"(Many people say: {often}.)")
+    elif not errors[what]:
         print(f"In {number} each of your {len(kept)} guesses was right: nothing to guess again.")
     elif guess is None and "again" not in entry:
-        said = f"You said {_said(entry, 'guess')}; it was {_said(entry, 'measured')}."
         print(f"In {number} you were furthest off at this: {what}.")
-        print(f"{said} Cover the line, think, and explain it:")
+        print(f"You said {entry['guess']}; it was {entry['measured']}. ", end="")
+        print("Cover the line, think, and explain it:")
         print("why is it so, and which number do you say now? Write it above, and run again.")
     else:
         if guess is not None:
-            entry["again"] = _plain(_to_number(guess))
-            _keep(name, what, {"again": entry["again"]})
-        print(f"{what}: first {_said(entry, 'guess')}, now {_said(entry, 'again')}, ", end="")
-        print(f"measured {_said(entry, 'measured')}")
-
-
-def _ask_often_missed(number: str, missed: tuple[str, str, float] | None, guess: Any) -> None:
-    if missed is None:
-        print(f"You predicted nothing in {number}, so there is nothing to bring back.")
-        return
-    question, often, measured = missed
-    if guess is None:
-        print(f"You predicted nothing in {number}. This is what many people miss:\n{question}")
-        print("Write your number above, and run again.")
-    else:
-        print(question)
-        compare(guess, measured)
-        print(f"(Many people say: {often}.)")
+            entry["again"] = _write(_to_number(guess), entry["form"])
+            _keep(name, what, entry)
+        print("{}: first {guess}, now {again}, measured {measured}".format(what, **entry))
 
 
 def _show_all() -> None:
@@ -155,29 +145,18 @@ def _show_all() -> None:
     width = max(len(name) for name, _ in rows)
     print(f"{'':<{width}}{'first':>12}{'again':>12}{'measured':>12}")
     for name, each in rows:
-        said = (f"{_said(each, key):>12}" for key in ("guess", "again", "measured"))
+        said = (f"{each.get(key, ''):>12}" for key in ("guess", "again", "measured"))
         print(f"{name:<{width}}{''.join(said)}")
 
 
-def _said(entry: dict, key: str) -> str:
-    return _write(entry[key], entry.get("form", "")) if key in entry else ""
-
-
-def _error(entry: dict, key: str) -> float:
+def _error(guess: Any, measured: Any, form: str) -> float:
     """Give how far off a guess is: 0 to 2 of numbers, by the larger one; of words 0 or 0.5."""
-    guess, measured = entry.get(key), entry.get("measured")
-    if not (_is_number(guess) and _is_number(measured)):
-        return 0.5 * (str(guess).lower() != str(measured).lower())
-    if _write(guess, entry["form"]) == _write(measured, entry["form"]):
+    if _write(guess, form).lower() == _write(measured, form).lower():
         return 0.0
-    return min(2.0, abs(guess - measured) / max(abs(guess), abs(measured)))
-
-
-def _plain(value: Any) -> Any:
-    """Give what JSON can hold: a finite number as it is, all else as text."""
-    if _is_number(value) and math.isfinite(value):
-        return value if isinstance(value, int) else float(value)
-    return str(value)
+    if not (_is_number(guess) and _is_number(measured)):
+        return 0.5
+    # nan is as far off as can be
+    return float(min(2.0, abs(guess - measured) / max(abs(guess), abs(measured))))
 
 
 def confirm(yours: Any, wanted: Sequence) -> None:
