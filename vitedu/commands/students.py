@@ -188,7 +188,7 @@ def check_path(args: Namespace) -> int:
         owners = {name: owner for name, owner in owners.items() if owner != YOURS}
         return check_file(path, seconds=args.seconds, owners=owners)
 
-    paths, rows, passed = [args.path], [], True
+    paths, rows = [args.path], []
     if args.path.is_dir():
         from vitedu.course.workspace import find_answered
 
@@ -200,14 +200,13 @@ def check_path(args: Namespace) -> int:
             print(f"\n{path}", flush=True)
         checked = judge(path)
         rows += checked.rows
-        passed = passed and checked.everything_passed
         if not args.json:
             print(checked.text)
         elif checked.problem:
             print(f"vitedu: {path}: stopped early: {checked.problem}", file=sys.stderr)
     if args.json:
         print(json.dumps(rows, indent=1))
-    return 0 if passed else 1
+    return 0 if all(row["status"] == "passed" for row in rows) else 1
 
 
 def show_hint(args: Namespace) -> None:

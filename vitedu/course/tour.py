@@ -11,7 +11,6 @@ import tempfile
 import time
 import tokenize
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,11 +29,9 @@ from vitedu.course.references import defined_names
 from vitedu.exercises import BY_ID, EXERCISES, in_file
 
 
-@dataclass(frozen=True)
-class Run:
-    """The result of running one notebook."""
+class Run(NamedTuple):
+    """How the run of one notebook went."""
 
-    notebook: NotebookNode  # with the outputs of the cells that ran
     seconds: float
     problem: str | None  # why it stopped early, in one line
     entries: dict[str, dict]  # what its store holds after the run, from ``results.load``
@@ -84,7 +81,7 @@ def execute(
         except DeadKernelError:
             problem = "the kernel died; perhaps for want of memory"
         entries = results.load(home)
-    return Run(notebook, time.perf_counter() - start, problem, entries)
+    return Run(time.perf_counter() - start, problem, entries)
 
 
 def profile_name() -> str:
@@ -123,14 +120,14 @@ def tour(path: Path, out: Path, *, again: bool = True) -> bool:
             continue
         run = execute(solved, each.resolve().parent, seconds=3600, home=out / "results")
         if not run.problem:
-            run.notebook.metadata["vitedu_profile"] = profile_name()
-        nbformat.write(run.notebook, out / each.name)
-        ids = [name for _, name in exercise_cells(run.notebook)]
+            solved.metadata["vitedu_profile"] = profile_name()
+        nbformat.write(solved, out / each.name)
+        ids = [name for _, name in exercise_cells(solved)]
         left = [name for name in ids if not results.is_passed(BY_ID[name], run.entries)]
         problem = run.problem or (f"not passed: {', '.join(left)}" if left else "")
         result = f"FAILED: {problem}" if problem else "every exercise passed"
         all_passed &= not problem
-        cells = sum(cell.cell_type == "code" for cell in run.notebook.cells)
+        cells = sum(cell.cell_type == "code" for cell in solved.cells)
         print(f"{each.stem:<20}{cells:>6}{run.seconds:>9.1f}  {result}", flush=True)
     print(f"{len(paths)} notebooks in {out}")
     return all_passed
@@ -151,11 +148,6 @@ class CheckedFile(NamedTuple):
     text: str  # a table, with the full report of each exercise that did not pass
     rows: list[dict[str, Any]]  # for each exercise, as ``vitedu check --json`` prints it
     problem: str | None  # why it stopped early, in one line
-
-    @property
-    def everything_passed(self) -> bool:
-        """Whether every exercise of the notebook, or every one in the Python file, passed."""
-        return all(row["status"] == "passed" for row in self.rows)
 
 
 def check_file(
