@@ -6,7 +6,6 @@ Sphinx says which links lead nowhere. The browser's part, reading aloud, is in
 """
 
 import base64
-import copy
 import io
 import os
 import re
@@ -21,7 +20,7 @@ from jinja2 import Template
 from nbformat import NotebookNode, v4
 
 from vitedu.course.colab import PLACEHOLDER, REPOSITORY
-from vitedu.course.notebooks import find_notebooks, read, shelf_path
+from vitedu.course.notebooks import find_notebooks, read, shelf_path, write
 from vitedu.course.tour import tour
 from vitedu.exercises import in_file
 from vitedu.plots.explorer import WIDGET
@@ -105,12 +104,7 @@ def write_site(
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
         source, trees, warnings = Path(work, "source"), Path(work, "trees"), io.StringIO()
-        source.mkdir()
-        picture = draw() if draw else None
-        files = source_files(pages, paths[0].resolve().parent, picture)
-        for name, text in files.items():
-            (source / name).parent.mkdir(exist_ok=True)
-            (source / name).write_bytes(text.encode() if isinstance(text, str) else text)
+        write_source(source, pages, paths[0].resolve().parent, draw() if draw else None)
         app = Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings)
         app.build()
     log = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
@@ -137,34 +131,32 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) -> NotebookNode:
-    """Give a student's notebook with the outputs of the solved one, whose cells are its own.
+    """Fill a student's notebook with the outputs of the solved one, whose cells are its own.
 
     Every picture gets words, and an explorer is a picture.
     """
-    result = copy.deepcopy(run)
-    result.cells = []
-    for cell, solved_cell in zip(copy.deepcopy(student.cells), run.cells, strict=True):
-        result.cells.append(cell)
+    note = NOTE.format(profile=run.metadata["vitedu_profile"])
+    cells = []
+    for cell, solved in zip(student.cells, run.cells, strict=True):
+        cells.append(cell)
         if cell.cell_type == "code":
-            outputs = copy.deepcopy(solved_cell.outputs)
-            for output in outputs:
-                output.get("data", {}).pop(WIDGET, None)
-            # a picture has its words here, so they are not read again
-            cell.outputs = [
-                o for o in outputs if "vitedu-words" not in o.get("data", {}).get("text/html", "")
-            ]
+            cell.outputs = []
+            for output in solved.outputs:
+                data = output.get("data", {})
+                data.pop(WIDGET, None)
+                # a picture has its words here, so they are not read again
+                if "vitedu-words" not in data.get("text/html", ""):
+                    cell.outputs.append(output)
             if words := [*filter(None, map(alt_text, cell.outputs))]:
                 cell.metadata["mystnb"] = {"image": {"alt": " ".join(words)}}
         if instructor and "exercise" in cell.metadata.get("vitedu", {}):
-            labels = {
-                "code_prompt_show": "Show the solution",
-                "code_prompt_hide": "Hide the solution",
-            }
+            labels = dict(
+                code_prompt_show="Show the solution", code_prompt_hide="Hide the solution"
+            )
             metadata = {"tags": ["hide-input"], "mystnb": labels}
-            result.cells.append(v4.new_code_cell(solved_cell.source, metadata=metadata))
-    note = NOTE.format(profile=run.metadata["vitedu_profile"])
-    result.cells.insert(1, v4.new_markdown_cell(note))
-    return result
+            cells.append(v4.new_code_cell(solved.source, metadata=metadata))
+    student.cells = [cells[0], v4.new_markdown_cell(note), *cells[1:]]
+    return student
 
 
 def anchor(heading: str) -> str:
@@ -179,38 +171,38 @@ def alt_text(output: NotebookNode) -> str:
     return output.metadata.get("image/png", {}).get("alt") or output.data["text/plain"]
 
 
-def source_files(
-    pages: Mapping[str, NotebookNode], folder: Path, picture: CourseFigure | None = None
-) -> dict[str, str | bytes]:
-    """Give the files that Sphinx reads: notebooks, their words, pictures, and the front page.
+def write_source(
+    source: Path, pages: Mapping[str, NotebookNode], folder: Path, picture: CourseFigure | None
+) -> None:
+    """Write what Sphinx reads: notebooks, their words, pictures, and the front page.
 
     Args:
+        source: a new folder.
         pages: from ``merge_outputs``, by name.
         folder: where the notebooks lie, and their words beside them.
         picture: for the front page.
     """
-    files: dict[str, str | bytes] = {}
     drawn, listed = {}, []  # by cell, and by page, for the front page
     for name, notebook in pages.items():
         file = shelf_path(f"{name}.ipynb")
-        files[file] = nbformat.writes(notebook)
+        write(notebook, source / file)
         link = f"[{notebook.cells[0].source.splitlines()[0].lstrip('# ')}]({file})"
         listed.append({"file": file, "link": link, "exercises": in_file(name)})
         for cell in notebook.cells:
             if output := next(filter(alt_text, reversed(cell.get("outputs", []))), None):
-                files[f"{cell.id}.png"] = base64.b64decode(output.data["image/png"])
+                (source / f"{cell.id}.png").write_bytes(base64.b64decode(output.data["image/png"]))
                 drawn[cell.id] = {"link": link, "alt": alt_text(output)}
-    if (folder / WORDS).exists():
-        files[WORDS] = (folder / WORDS).read_text(encoding="utf-8")
+    if has_words := (folder / WORDS).exists():
+        shutil.copy(folder / WORDS, source)
     if picture:
-        files["picture.png"] = picture.png(2 * DPI)
+        (source / "picture.png").write_bytes(picture.png(2 * DPI))
     front = Template(Path(__file__).with_name("site_front.md").read_text(encoding="utf-8"))
-    files["index.md"] = front.render(
+    text = front.render(
         pages=listed,
         drawn=drawn,
         picture=picture,
         course="the course" if REPOSITORY == PLACEHOLDER else f"[the course]({GITHUB})",
         note=next(iter(pages.values())).cells[1].source,
-        words=WORDS in files,
+        words=has_words,
     )
-    return files
+    (source / "index.md").write_text(text, encoding="utf-8")
