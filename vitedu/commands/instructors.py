@@ -87,11 +87,10 @@ def assign_notebooks(args: Namespace) -> None:
 
 def grade_class(args: Namespace) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
-    from vitedu.commands.doctor import NO_BOX, can_isolate
+    from vitedu.commands.doctor import refuse_windows
     from vitedu.exercises import notebook_named
 
-    if not can_isolate():
-        raise ValueError(f"{NO_BOX}.")
+    refuse_windows()
     from vitedu.grading.pages.publish import main_grade
 
     folder, out = args.folder, args.out

@@ -131,14 +131,9 @@ def _python(folder: Path) -> str:
     return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 
 
-def is_clone(root: Path = ROOT) -> bool:
-    """Tell whether the package lies in a clone, and not where pip installs."""
-    return (root / "requirements.txt").is_file() and (root / "tests").is_dir()
-
-
 def check_clone(root: Path = ROOT) -> None:
-    """Raise ValueError where there is no clone."""
-    if not is_clone(root):
+    """Raise ValueError where there is no clone, as where pip installs."""
+    if not (root / "requirements.txt").is_file() or not (root / "tests").is_dir():
         text = f"this vitedu is installed in {root}. Clone the repository and run it there"
         raise ValueError(f"the command needs a clone, and {text}.")
 
