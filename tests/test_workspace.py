@@ -174,7 +174,6 @@ def test_a_damaged_record_costs_nothing(shipped, tmp_path):
 
 def test_jupyterlab_opens_on_the_newest_first_notebook(shipped, tmp_path, monkeypatch, capsys):
     """In the student's folder, with words of his own; without JupyterLab a line says what to do."""
-    monkeypatch.setattr(workspace, "EXERCISES", [find("softmax")])
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "own")
     ran, opened, servers = [], [], []
     monkeypatch.setattr("jupyter_server.serverapp.list_running_servers", lambda: servers)

@@ -90,10 +90,11 @@ def start(args: Namespace) -> None:
     """Lay what is missing, write my_vit.py once a part has passed, and become JupyterLab."""
     from vitedu import course
     from vitedu.course import results
-    from vitedu.course.workspace import first_notebook, lay_notebooks
+    from vitedu.course.workspace import lay_notebooks
     from vitedu.exercises import EXERCISES
 
-    print("\n".join(lay_notebooks(args.folder)))
+    said, notebook = lay_notebooks(args.folder)
+    print(said)
     entries = results.load()
     if any(results.is_passed(exercise, entries) for exercise in EXERCISES if exercise.part):
         from vitedu.exporting.export import bring_file
@@ -104,7 +105,6 @@ def start(args: Namespace) -> None:
     if find_spec("jupyterlab") is None:
         how = "pip install jupyterlab ipykernel ipywidgets"
         raise ValueError(f"there is no JupyterLab; {how}, or open {args.folder} in another editor.")
-    notebook = first_notebook(args.folder)
     if address := _running_address(args.folder):
         print(f"JupyterLab is running there already: {address.format(notebook)}")
         if "--no-browser" not in args.lab_args:

@@ -7,6 +7,7 @@ A record in the folder says which cells were laid. Not here: ``my_vit.py`` (``ex
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -22,21 +23,21 @@ from vitedu.course.notebooks import (
     without_outputs,
     write,
 )
-from vitedu.exercises import BY_ID, EXERCISES, STEMS
+from vitedu.exercises import BY_ID, STEMS
 from vitedu.ground.files import write_whole
 
 RECORD = ".vitedu.json"
 PAGES = ("AGENTS.md", "words.md")  # that belong beside the notebooks
 
 
-def lay_notebooks(folder: Path) -> list[str]:
+def lay_notebooks(folder: Path) -> tuple[str, str]:
     """Lay the notebooks that a folder does not have in their present version.
 
     Args:
         folder: a new or empty one, or one that was laid before.
 
     Returns:
-        Lines that say what has changed and what was laid.
+        Lines that say what was laid, and the file of the first notebook in its newest version.
 
     Raises:
         ValueError: the folder holds something else, or no notebooks are installed.
@@ -71,7 +72,8 @@ def lay_notebooks(folder: Path) -> list[str]:
         raise OSError(f"{reason}; name another folder: vitedu start FOLDER") from None
     instead = f", {replaced} of them in place of one that nobody touched" if replaced else ""
     done = f"{laid} notebooks laid{instead}, {answers} of your answers in them"
-    return [*lines, f"{folder}: {done if laid else 'as you left it'}."]
+    lines.append(f"{folder}: {done if laid else 'as you left it'}.")
+    return "\n".join(lines), record[sources[0].stem]["file"]
 
 
 def _lay_pages(source: Path, folder: Path, record: dict[str, dict]) -> None:
@@ -84,11 +86,6 @@ def _lay_pages(source: Path, folder: Path, record: dict[str, dict]) -> None:
             write_whole(page, new)
             record[name] = {"laid": hashlib.sha256(new).hexdigest()}
             write_whole(folder / RECORD, json.dumps(record).encode())
-
-
-def first_notebook(folder: Path) -> str:
-    """Give the file name of notebook 01 in its newest version."""
-    return _read_record(folder)[EXERCISES[0].notebook]["file"]
 
 
 def find_answered(folder: Path) -> tuple[list[Path], list[str]]:
@@ -152,12 +149,11 @@ def _digests(notebook: NotebookNode) -> dict[str, str]:
 
 def _digests_of(path: Path) -> dict[str, str] | None:
     """Give those of a student's file, None where it cannot be read or two cells share an id."""
-    try:
+    with suppress(AttributeError, OSError, ValueError):
         notebook = read(path)
-        ids = [cell.id for cell in notebook.cells]
-    except (AttributeError, OSError, ValueError):
-        return None
-    return _digests(notebook) if len(ids) == len(set(ids)) else None
+        if len({cell.id for cell in notebook.cells}) == len(notebook.cells):
+            return _digests(notebook)
+    return None
 
 
 def _fill_in(notebook: NotebookNode, entries: dict[str, dict]) -> int:
