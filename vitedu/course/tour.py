@@ -107,7 +107,7 @@ def tour(path: Path, out: Path, *, again: bool = True) -> bool:
     Raises:
         FileNotFoundError, ValueError: as ``find_notebooks`` and ``solve_notebook``.
     """
-    paths, out = find_notebooks(path), Path(out)
+    paths = find_notebooks(path)
     if again:
         shutil.rmtree(out / "results", ignore_errors=True)  # what passes, passes in this tour
     out.mkdir(parents=True, exist_ok=True)
@@ -168,7 +168,6 @@ def check_file(
         FileNotFoundError: the path does not exist.
         ValueError: it is neither, or the Python file cannot be run.
     """
-    path = Path(path)
     is_python = path.suffix == ".py"
     notebook = _notebook_of(path) if is_python else read(find_notebooks(path)[0])
     stubs = {exercise_id: index for index, exercise_id in exercise_cells(notebook)}
@@ -210,12 +209,9 @@ def check_file(
 
 
 # runs the text as it is now, whatever compiled copy of it lies around, and not as a command
-RUN_FILE = """import sys, types
-from pathlib import Path
+RUN_FILE = """import runpy, types
 from vitedu import check
-answers = sys.modules["_answers"] = types.ModuleType("_answers")
-answers.__file__ = {path!r}
-exec(compile(Path({path!r}).read_bytes(), {path!r}, "exec"), vars(answers))"""
+answers = types.SimpleNamespace(**runpy.run_path({path!r}, run_name="answers"))"""
 
 
 def _notebook_of(path: Path) -> NotebookNode:
