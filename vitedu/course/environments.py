@@ -99,8 +99,8 @@ def run_tests(words: list[str], root: Path = ROOT) -> int:
         ValueError, OSError: as ``set_up``.
     """
     check_clone(root)
-    stamp, files = root / ".venv-test" / ".test", ("pyproject.toml", "requirements.txt")
-    dates = [(root / file).stat().st_mtime for file in files if (root / file).exists()]
+    stamp = root / ".venv-test" / ".test"
+    dates = [(root / file).stat().st_mtime for file in ("pyproject.toml", "requirements.txt")]
     if not stamp.exists() or max(dates) > stamp.stat().st_mtime:
         set_up_tests(root)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -38,7 +38,6 @@ def lint(path: Path) -> list[str]:
     Raises:
         ValueError: the file is not a notebook, or an exercise has no reference.
     """
-    path = Path(path)
     notebook = read(path)
     problems = [
         *_lint_file(notebook),

@@ -27,7 +27,6 @@ def find_notebooks(path: Path) -> list[Path]:
         FileNotFoundError: the path does not exist.
         ValueError: it is not a notebook, or a folder without notebooks.
     """
-    path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}.")
     if path.is_dir():
@@ -57,7 +56,7 @@ def read(path: Path) -> NotebookNode:
         ValueError: the file is not a notebook of that format; the message names it.
     """
     try:
-        notebook = nbformat.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        notebook = nbformat.from_dict(json.loads(path.read_text(encoding="utf-8")))
         if notebook.nbformat != 4:
             raise ValueError(f"{path} has format {notebook.nbformat}; save it in Jupyter as 4.")
         for cell in notebook.cells:

@@ -172,16 +172,15 @@ def confirm(yours: Any, wanted: Sequence) -> None:
     """
     import numpy as np
 
+    given, target = np.asarray(yours), np.asarray(wanted)
     if yours is None:
         print("None so far: write your line, then run the cell again")
-        return
-    yours, target = np.asarray(yours), np.asarray(wanted)
-    if yours.shape != target.shape:
-        print(f"✗ your line gives the shape {yours.shape}; {target.shape} is asked for")
-    elif (yours == target).all():
+    elif given.shape != target.shape:
+        print(f"✗ your line gives the shape {given.shape}; {target.shape} is asked for")
+    elif (given == target).all():
         print(f"✓ shape {target.shape}, every number in its place")
     else:
-        print(f"✗ right shape, wrong order: your line gives {yours.tolist()}")
+        print(f"✗ right shape, wrong order: your line gives {given.tolist()}")
 
 
 def _verdict(guess: Any, measured: Any, form: str) -> str:
