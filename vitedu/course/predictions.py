@@ -75,8 +75,12 @@ def compare(
     elif isinstance(guess, str) and _is_number(measured):
         print(f"{name}{guess!r} is not a number. Write one above, such as 8, and run again.")
     else:
-        said = _write(guess, form)
-        print(f"{name}predicted {said}, measured {found}{_verdict(guess, measured, form)}")
+        said, verdict = _write(guess, form), ""
+        if said == found:
+            verdict = ", right"
+        elif _is_number(guess) and _is_number(measured) and math.isfinite(guess - measured):
+            verdict = f", off by {_write(guess - measured, form, sign='+')}"
+        print(f"{name}predicted {said}, measured {found}{verdict}")
         name = str(what or "the number")
         if notebook and name not in results.load_table("predictions").get(notebook, {}):
             error = _error(guess, measured, form)
@@ -181,15 +185,6 @@ def confirm(yours: Any, wanted: Sequence) -> None:
         print(f"✓ shape {target.shape}, every number in its place")
     else:
         print(f"✗ right shape, wrong order: your line gives {given.tolist()}")
-
-
-def _verdict(guess: Any, measured: Any, form: str) -> str:
-    """Say whether a guess is right, or by how much it is off if both are numbers."""
-    if _write(guess, form) == _write(measured, form):
-        return ", right"
-    if _is_number(guess) and _is_number(measured) and math.isfinite(guess - measured):
-        return f", off by {_write(guess - measured, form, sign='+')}"
-    return ""
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

@@ -26,7 +26,6 @@ from vitedu.exercises import in_file
 from vitedu.plots.explorer import WIDGET
 from vitedu.plots.style import DPI, CourseFigure
 
-STATIC = Path(__file__).parent / "site_static"
 WORDS = "words.md"  # beside the notebooks: what they mean by their words
 GITHUB = f"https://github.com/{REPOSITORY}"
 
@@ -40,7 +39,7 @@ SETTINGS: dict[str, Any] = {
         "navbar_persistent": [],
         "footer_content_items": [],
     },
-    "html_static_path": [str(STATIC)],
+    "html_static_path": [str(Path(__file__).parent / "site_static")],
     "html_css_files": ["site.css"],
     "html_js_files": ["listen.js"],
     "html_math_renderer": "mathml",
