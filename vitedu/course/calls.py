@@ -55,7 +55,8 @@ def reset(exercise: Any) -> PrintedText:
 
 
 def _reopen(exercise: exercises.Exercise) -> str:
-    store.forget(exercise.id)
+    with store.edit("exercises", exercise.id) as entry:
+        entry.clear()
     stub = stub_text(exercise, f"# TODO {exercise.number}: {exercise.title}")
     return (
         f"{exercise.number} {exercise.id} is open again: not attempted, no hints taken.\n"

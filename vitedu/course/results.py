@@ -6,7 +6,7 @@ results as a table. Loads neither torch nor numpy. The folder and the lock come 
 ``vitedu.ground.files``.
 
 Two results of every exercise are kept: the latest and the best. A later failure changes only the
-latest, so points once earned stay until ``forget``. The tables count the best and say where the
+latest, so points once earned stay until ``reset``. The tables count the best and say where the
 latest differs.
 
 A problem with the file never stops a notebook. A damaged file is renamed, with a message. If the
@@ -26,7 +26,6 @@ from typing import Any
 from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, in_notebook, notebook_named
 from vitedu.ground import files
 
-NUM_HINTS = 3
 LOCK_SECONDS = 5.0  # a healthy writer holds the lock for milliseconds
 FIELDS = tuple(
     "status points max_points misconception misconceptions remarks headline seconds".split()
@@ -63,19 +62,6 @@ def record_challenge(exercise: str, stopped: int, total: int) -> None:
         before = entry.get("challenge", {})
         best = before["best"] if before.get("total") == total else 0
         entry["challenge"] = {"stopped": stopped, "total": total, "best": max(stopped, best)}
-
-
-def count_hint(exercise: str) -> int:
-    """Count one more hint and return the number of the hint to show: 1, 2, 3, then 3 again."""
-    with edit("exercises", exercise) as entry:
-        entry["hints_used"] = min(entry.get("hints_used", 0) + 1, NUM_HINTS)
-    return entry["hints_used"]
-
-
-def forget(exercise: str) -> None:
-    """Delete the results and the hints of one exercise."""
-    with edit("exercises", exercise) as entry:
-        entry.clear()
 
 
 def load(home: Path | None = None) -> dict[str, dict]:
