@@ -115,7 +115,7 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
 
     def execute(notebook, *args, home, **options):
         ran.append(home)
-        return tour.Run(1.0, None, {})
+        return None, {}
 
     monkeypatch.setattr(tour, "execute", execute)
     monkeypatch.delenv("VITEDU_PROFILE", raising=False)
@@ -135,8 +135,7 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
 def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path, capsys):
     """The line of the tour names the notebook and why it stopped."""
     pytest.importorskip("sphinx")
-    failed = tour.Run(1.0, "no memory", {})
-    monkeypatch.setattr(tour, "execute", lambda *words, **options: failed)
+    monkeypatch.setattr(tour, "execute", lambda *words, **options: ("no memory", {}))
     with pytest.raises(ValueError, match="a solved notebook fails, so there are no pages"):
         site.write_site(course[0], tmp_path / "out", runs=tmp_path / "none")
     assert "FAILED: no memory" in capsys.readouterr().out

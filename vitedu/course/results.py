@@ -27,9 +27,7 @@ from vitedu.exercises import BY_ID, EXERCISES, MORE, Exercise, in_notebook, note
 from vitedu.ground import files
 
 LOCK_SECONDS = 5.0  # a healthy writer holds the lock for milliseconds
-FIELDS = tuple(
-    "status points max_points misconception misconceptions remarks headline seconds".split()
-)
+FIELDS = "status points max_points misconception misconceptions remarks headline seconds".split()
 
 VERSION = 1  # of the file
 TABLES = "exercises", "predictions", "measurements"

@@ -29,14 +29,6 @@ from vitedu.course.references import defined_names
 from vitedu.exercises import BY_ID, EXERCISES, in_file
 
 
-class Run(NamedTuple):
-    """How the run of one notebook went."""
-
-    seconds: float
-    problem: str | None  # why it stopped early, in one line
-    entries: dict[str, dict]  # what its store holds after the run, from ``results.load``
-
-
 def execute(
     notebook: NotebookNode,
     folder: Path,
@@ -44,7 +36,7 @@ def execute(
     seconds: float,
     keep_going: bool = False,
     home: Path | None = None,
-) -> Run:
+) -> tuple[str | None, dict[str, dict]]:
     """Run a notebook from top to bottom, with the quick profile unless ``VITEDU_PROFILE`` is set.
 
     Args:
@@ -54,6 +46,9 @@ def execute(
         keep_going: continue after a cell that raises or runs out of time.
         home: the folder of a store that several notebooks share, so that ``progress()`` in a later
             one shows what the earlier ones stored; by default a new store for this run alone.
+
+    Returns:
+        Why it stopped early, in one line, or None; what its store holds then (``results.load``).
     """
     this_python = KernelSpecManager(kernel_dirs=[])  # whatever kernels the machine has registered
     client = NotebookClient(
@@ -69,7 +64,6 @@ def execute(
     environment["VITEDU_KEEP_SOURCES"] = "0"  # no my_vit.py beside a notebook that is only judged
     environment.pop("MPLBACKEND", None)  # the kernel's default shows figures in the notebook
     problem = None
-    start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="vitedu-") as own:
         home = Path(home or own).resolve()  # the kernel works in another folder
         try:
@@ -80,8 +74,7 @@ def execute(
             problem = f"a cell ran for more than {seconds:g} seconds"
         except DeadKernelError:
             problem = "the kernel died; perhaps for want of memory"
-        entries = results.load(home)
-    return Run(time.perf_counter() - start, problem, entries)
+        return problem, results.load(home)
 
 
 def profile_name() -> str:
@@ -118,17 +111,19 @@ def tour(path: Path, out: Path, *, again: bool = True) -> bool:
         if not again and _has_run(solved, out / each.name):
             print(f"{each.stem:<20} its run lies in {out}")
             continue
-        run = execute(solved, each.resolve().parent, seconds=3600, home=out / "results")
-        if not run.problem:
+        start = time.perf_counter()
+        fault, entries = execute(solved, each.resolve().parent, seconds=3600, home=out / "results")
+        seconds = time.perf_counter() - start
+        if not fault:
             solved.metadata["vitedu_profile"] = profile_name()
         nbformat.write(solved, out / each.name)
         ids = [name for _, name in exercise_cells(solved)]
-        left = [name for name in ids if not results.is_passed(BY_ID[name], run.entries)]
-        problem = run.problem or (f"not passed: {', '.join(left)}" if left else "")
+        left = [name for name in ids if not results.is_passed(BY_ID[name], entries)]
+        problem = fault or (f"not passed: {', '.join(left)}" if left else "")
         result = f"FAILED: {problem}" if problem else "every exercise passed"
         all_passed &= not problem
         cells = sum(cell.cell_type == "code" for cell in solved.cells)
-        print(f"{each.stem:<20}{cells:>6}{run.seconds:>9.1f}  {result}", flush=True)
+        print(f"{each.stem:<20}{cells:>6}{seconds:>9.1f}  {result}", flush=True)
     print(f"{len(paths)} notebooks in {out}")
     return all_passed
 
@@ -174,15 +169,16 @@ def check_file(
     files = {BY_ID[name].stem for name in stubs if name in BY_ID}
     if not is_python and len(files) != 1:
         raise ValueError(f"{path} is not one notebook of this course.")
-    run = execute(notebook, path.resolve().parent, seconds=seconds, keep_going=not is_python)
-    if is_python and run.problem and not run.entries:
-        raise ValueError(f"{path} cannot be run: {run.problem}")
+    folder = path.resolve().parent
+    problem, entries = execute(notebook, folder, seconds=seconds, keep_going=not is_python)
+    if is_python and problem and not entries:
+        raise ValueError(f"{path} cannot be run: {problem}")
     owners = owners or {}
     ids = stubs.keys() | owners.keys() if is_python else {e.id for e in in_file(files.pop())}
     lines, rows = [], []
     for exercise in (exercise for exercise in EXERCISES if exercise.id in ids):
         owner = owners.get(exercise.id)
-        entry: dict = {"status": "not_attempted"} if owner else run.entries.get(exercise.id, {})
+        entry: dict = {"status": "not_attempted"} if owner else entries.get(exercise.id, {})
         row = {
             "exercise": exercise.id,
             "status": entry.get("status", "not_checked"),
@@ -203,9 +199,9 @@ def check_file(
             lines += [f"       remark: {r['part']}: {r['message']}" for r in row["remarks"]]
         elif exercise.id in stubs and row["status"] != "not_attempted":
             lines += [f"       {line}" for line in _read_printed(notebook, stubs[exercise.id])]
-    if run.problem:
-        lines.append(f"stopped early: {run.problem}")
-    return CheckedFile("\n".join(lines), rows, run.problem)
+    if problem:
+        lines.append(f"stopped early: {problem}")
+    return CheckedFile("\n".join(lines), rows, problem)
 
 
 # runs the text as it is now, whatever compiled copy of it lies around, and not as a command
