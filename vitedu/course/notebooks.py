@@ -91,9 +91,8 @@ def without_outputs(notebook: NotebookNode, keep: str = "") -> NotebookNode:
 def exercise_cells(notebook: NotebookNode) -> Iterator[tuple[int, str]]:
     """Yield the index of the cell and the exercise id of every stub, in order."""
     for index, cell in enumerate(notebook.cells):
-        tags = cell.metadata.get("vitedu", {})
-        if "exercise" in tags:
-            yield index, tags["exercise"]
+        if name := cell.metadata.get("vitedu", {}).get("exercise"):
+            yield index, name
 
 
 def solve_notebook(notebook: NotebookNode) -> NotebookNode:

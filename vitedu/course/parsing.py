@@ -8,6 +8,7 @@ mismatch". Everything in this package parses here. Other libraries parse without
 """
 
 import ast
+import re
 import symtable
 import threading
 from contextlib import suppress
@@ -51,6 +52,11 @@ def without_docstrings(source: str) -> str:
                 words |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
     lines = source.splitlines()
     return "\n".join(line for row, line in enumerate(lines, start=1) if row not in words)
+
+
+def strip_magics(source: str) -> str:
+    """Drop the lines of a cell that are IPython's and not Python's."""
+    return re.sub(r"(?m)^\s*[%!].*$", "", source)
 
 
 def global_names(source: str) -> tuple[set[str], set[str]]:

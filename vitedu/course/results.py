@@ -259,5 +259,4 @@ def _row(exercise: Exercise, entry: dict) -> list[str]:
         now = f" (latest: {latest})" if latest != best else ""
         remarks.append(f"challenge: {best} of {total} stopped{now}")
     core = "core" if exercise.core else ""
-    row = [exercise.number, exercise.id, exercise.title, core, points, state]
-    return [*row, ", ".join(remarks)]
+    return [exercise.number, exercise.id, exercise.title, core, points, state, ", ".join(remarks)]

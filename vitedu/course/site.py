@@ -93,19 +93,17 @@ def write_site(
         raise ValueError("the pages need Sphinx: pip install 'vitedu[site]'.") from error
     if out.exists() and any(out.iterdir()) and not (out / "objects.inv").exists():
         raise ValueError(f"{out} holds other things than pages; name a new folder.")
-    students = {each.stem: read(each) for each in paths}
     if not tour(path, runs, again=False):
         raise ValueError("a solved notebook fails, so there are no pages; see above.")
     pages = {
-        name: merge_outputs(student, nbformat.read(runs / f"{name}.ipynb", 4), instructor)
-        for name, student in students.items()
+        each.stem: merge_outputs(read(each), nbformat.read(runs / each.name, 4), instructor)
+        for each in paths
     }
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
         source, trees, warnings = Path(work, "source"), Path(work, "trees"), io.StringIO()
         write_source(source, pages, paths[0].resolve().parent, draw() if draw else None)
-        app = Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings)
-        app.build()
+        Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings).build()
     log = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
     return [line.replace(f"{source}{os.sep}", "") for line in log.splitlines()]
 

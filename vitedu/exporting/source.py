@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from vitedu.course.parsing import global_names, parse
+from vitedu.course.parsing import global_names, parse, strip_magics
 from vitedu.course.references import defined_names, first_line
 from vitedu.course.run_above import find_shell
 
@@ -178,8 +178,7 @@ def _texts_around(home: str, codes: list[CodeType]) -> Iterator[tuple[str, str]]
     yield place, "".join(linecache.getlines(place))
     shell = find_shell()
     if shell is not None and home == "__main__" and not codes:
-        for raw in reversed(shell.history_manager.input_hist_raw):
-            cell = re.sub(r"(?m)^\s*[%!].*$", "", raw)  # without the lines that are IPython's
+        for cell in map(strip_magics, reversed(shell.history_manager.input_hist_raw)):
             with suppress(SyntaxError, ValueError):
                 parse(cell)
                 yield "", cell
