@@ -6,10 +6,8 @@ kinds (``recipes.thread_recipe``), what is drawn (``plots.training``).
 
 import copy
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -23,6 +21,7 @@ from vitedu.fitting.loop import Run
 from vitedu.fitting.naming import LARGE
 from vitedu.fitting.panel import TrainingPanel
 from vitedu.fitting.recipes import thread_recipe
+from vitedu.ground.stopwatch import seconds_in_turn
 from vitedu.plots.explorer import show_live
 from vitedu.plots.style import CourseFigure
 from vitedu.plots.training import show_named
@@ -122,9 +121,7 @@ class FirstRun(TrainingPanel):
 
 def seconds_a_step(model: torch.nn.Module, data: Data) -> float:
     """Time some steps of a copy of a model, and give the median."""
-    run, ends = Run(copy.deepcopy(model), data, thread_recipe()), []
+    run = Run(copy.deepcopy(model), data, thread_recipe())
     batch = torch.arange(run.config.batch_size, device=run.device)
-    for step in range(TIMED):
-        run.step(batch, run.config.lr, step)[0].item()  # waits for the device
-        ends.append(time.perf_counter())
-    return median(later - earlier for earlier, later in pairwise(ends))
+    work = {"step": lambda: run.step(batch, run.config.lr, 0)}
+    return median(seconds_in_turn(work, TIMED, run.device)["step"])
