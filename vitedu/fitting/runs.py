@@ -156,7 +156,6 @@ def begin(
         config = preset(name, **options, **sizes)
     description = {
         "preset": name,
-        "model_options": options,
         "model": asdict(config),
         "data": {"source": words["data"] or DEFAULT_DATA, "limit": words["limit"]},
         "train": asdict(replace(usual, **changes)),
@@ -180,7 +179,8 @@ def reopen(
         if is_stopped:
             what = "that is not finished: --resume goes on with it;"
         raise ValueError(f"{out} holds a run {what} remove the folder, or name another --out.")
-    if not {"preset", "model", "model_options", "data", "train"} <= set(description):
+    is_run = {"preset", "model", "train"} <= set(description)
+    if not is_run or "source" not in description.get("data", {}):
         raise ValueError(f"{out / DESCRIPTION} does not describe a run of vitedu train.")
     if (out / "state.safetensors").exists():
         raise ValueError(f"the run in {out} was stopped in an older version: it can end it.")
@@ -223,7 +223,6 @@ def train(
     info, config, state = description["data"], TrainConfig(**description["train"]), out / STATE
     info |= {"name": data.name, "class_names": list(data.class_names)}
     info |= {"mean": data.mean.tolist(), "std": data.std.tolist()}
-    info["sizes"] = [len(data.train), len(data.validation), len(data.test)]
     description.pop("outcome", None)
     if model_file:
         description["model_file"] = COPY
