@@ -17,7 +17,6 @@ from vitedu.course.parsing import without_docstrings
 from vitedu.course.references import reference_source
 from vitedu.data.photograph import square_photograph
 from vitedu.exercises import find
-from vitedu.fitting.evaluating import scaling
 from vitedu.ground.files import write_whole
 from vitedu.inside import class_attention
 from vitedu.plots import ink
@@ -68,8 +67,8 @@ def postcard(
         OSError: the file cannot be written.
     """
     pixels = torch.from_numpy(square_photograph(image, data.image_size))  # (3, S, S)
-    shift, scale = scaling(data, next(model.parameters()).device)
-    tensors = capture(model, (pixels.to(shift.device) * scale + shift)[None])
+    device = next(model.parameters()).device
+    tensors = capture(model, data.normalize(pixels[None]).to(device))
     layers = [value.cpu() for name, value in tensors.items() if name.endswith("attn.weights")]
     if not layers:
         raise ValueError(f"a postcard shows attention, and {type(model).__name__} has none.")

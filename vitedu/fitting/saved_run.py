@@ -15,7 +15,7 @@ from vitedu.data import Data, load_data
 from vitedu.data.image_folder import read_photo
 from vitedu.extras.options import build_model, with_options
 from vitedu.fitting.checkpoints import DESCRIPTION, load_checkpoint
-from vitedu.fitting.evaluating import measure_test_accuracy
+from vitedu.fitting.evaluating import measure
 from vitedu.fitting.model_file import ModelFile
 from vitedu.ground.hardware import check_device, pick_device, pick_precision
 from vitedu.pretrained import reading
@@ -50,8 +50,7 @@ def main_eval(
     print(images)
     for name in ("validation", "test"):
         split = getattr(images, name)
-        accuracy = measure_test_accuracy(model, replace(images, test=split), dtype)
-        print(f"{name:<11}{accuracy:.1%} of {len(split):,} images")
+        print(f"{name:<11}{measure(model, split, images, dtype)[1]:.1%} of {len(split):,} images")
     return 0
 
 
