@@ -1,4 +1,4 @@
-"""vitedu.fitting.checkpoints: a run with a break in it ends exactly where one without does."""
+"""vitedu.fitting.loop: a run with a break in it ends exactly where one without does."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -290,8 +290,8 @@ def test_train_never_replaces_a_run_unasked(run, stopped, folder, capsys):
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (lambda config, model: model.unlink(), "holds no model.safetensors"),
-        (lambda config, model: config.write_text("{"), "is not JSON"),
+        (lambda config, model: model.unlink(), "no weights file at"),
+        (lambda config, model: config.write_text("{"), "cannot be read as JSON"),
         (lambda config, model: config.write_text("{}"), "do not fit"),
         (lambda config, model: model.write_bytes(b"cut off"), "cannot be read"),
         (lambda config, model: model.write_bytes(pickle.dumps({"a": 1})), "cannot be read"),

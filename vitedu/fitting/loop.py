@@ -2,7 +2,7 @@
 
 Role: ``fit``. Its settings are described in ``config``, what it reports in ``history``, and how a
 model is measured in ``evaluating``, some of whose names can be imported from here too. Not here:
-models, data, files.
+models, data, a trained model's folder (``checkpoints``).
 
 The pieces are those of notebook 04 (``vitedu.training``). This module adds speed: the images stay
 uint8 on the device, a batch is a gather, a crop and a scaling, and within an epoch nothing waits
@@ -14,9 +14,12 @@ Reference: Micikevicius et al. 2017, mixed precision (arXiv 1710.03740).
 """
 
 import copy
+import io
 import math
 import time
+import zlib
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.fitting.augmentation import random_erasing, random_mix, random_policy
-from vitedu.fitting.checkpoints import load_state, save_state
+from vitedu.fitting.checkpoints import refuse_changes
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import (
     autocast,
@@ -45,11 +48,15 @@ from vitedu.fitting.history import (
     table_line,
 )
 from vitedu.fitting.optimizers import freeze, make_optimizer, update_average
+from vitedu.ground.files import write_whole
 from vitedu.ground.hardware import keep_freed_memory, pick_device, pick_precision
 from vitedu.ground.progressbar import ProgressBar
 from vitedu.training import cross_entropy, random_crop_flip, warmup_cosine
 
 __all__ = ["Run", "fit", "logits_of", "measure_test_accuracy", "predict"]
+
+FORMAT = "vitedu training state, 3"
+PARTS = ("model", "learner", "optimizer", "scaler")  # of a run: what has a state
 
 
 def fit(
@@ -145,9 +152,9 @@ class Run:
         """Learn until the configured number of epochs stands in the history; see ``fit``."""
         history, config, was_training = self.history, self.config, self.model.training
         if resume is not None and Path(resume).exists():
-            load_state(resume, self)
+            self.load_state(resume)
         elif resume is not None:
-            save_state(resume, self)  # a place that cannot be written shows now
+            self.save_state(resume)  # a place that cannot be written shows now
         done = len(history.rows)
         if show_progress and done < config.epochs:
             self.bar = ProgressBar(self.total_steps, start=done * self.steps)
@@ -157,7 +164,7 @@ class Run:
                 for epoch in range(done, config.epochs):
                     history.rows.append(self.epoch(epoch))
                     if resume is not None:
-                        save_state(resume, self)
+                        self.save_state(resume)
                     if self.bar:
                         self.bar.note(table_line(history.rows[-1]))
                     if on_epoch:
@@ -295,6 +302,66 @@ class Run:
         if config.erasing_share and not is_clean:
             images = random_erasing(images, config.erasing_share, generator)
         return images, labels, targets
+
+    def save_state(self, path: Path) -> None:
+        """Write all that it takes to go on after the finished epochs, in one step.
+
+        That is tensors, numbers and words alone. Dropout draws from torch's own generator, which is
+        seeded at the start of each epoch, so its state is not needed.
+        """
+        content, path = io.BytesIO(), Path(path)
+        state = {
+            "format": FORMAT,
+            "settings": self.settings(),
+            "rows": [asdict(row) for row in self.history.rows],
+            "generator": self.generator.get_state(),
+            "parts": {name: getattr(self, name).state_dict() for name in PARTS},
+        }
+        torch.save(state, content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content.getvalue())
+
+    def load_state(self, path: Path) -> None:
+        """Bring a run that has not started to where the one stood that wrote the file.
+
+        Raises:
+            ValueError: the file is damaged, or the run was set up differently: the message names
+                each setting that differs, with both values.
+        """
+        try:
+            state = torch.load(path, "cpu", weights_only=True)
+            is_known = state["format"] == FORMAT
+        except Exception:  # damaged files and such with code fail in many ways
+            is_known = False
+        if not is_known:
+            raise ValueError(f"{path} holds no state of a training run of this version.")
+        refuse_changes(state["settings"], self.settings(), path)
+        try:
+            for name in PARTS:
+                getattr(self, name).load_state_dict(state["parts"][name])
+        except (KeyError, RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{path} holds the state of another model: {reason}") from None
+        self.generator.set_state(state["generator"])
+        self.history.rows[:] = [EpochResult(**row) for row in state["rows"]]
+
+    def settings(self) -> dict[str, Any]:
+        """Say on what the rest of the run depends beside its state."""
+        return {
+            **asdict(self.config),
+            "device in use": self.device.type,  # a generator's state fits its own kind of device
+            "precision in use": self.history.precision,
+            "training images": fingerprint(self.data.train),
+            "validation images": fingerprint(self.data.validation),
+        }
+
+
+def fingerprint(split: Any) -> str:
+    """Write number and checksum of a split, such as ``"900 (1c291ca3)"``."""
+    checksum = 0
+    for tensor in (split.images, split.labels):
+        checksum = zlib.crc32(tensor.cpu().contiguous().numpy(), checksum)
+    return f"{len(split.labels)} ({checksum:08x})"
 
 
 def check_split(split: Any, name: str) -> None:
