@@ -14,9 +14,7 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import nn
 
 from vitedu.course.parsing import without_docstrings
-from vitedu.course.references import reference_source
 from vitedu.data.photograph import square_photograph
-from vitedu.exercises import find
 from vitedu.ground.files import write_whole
 from vitedu.inside import class_attention
 from vitedu.plots import ink
@@ -46,7 +44,7 @@ def postcard(
     image: Any,
     data: Any,
     *,
-    code: str | None = None,
+    code: str,
     path: str | Path | None = None,
 ) -> CourseFigure:
     """Draw a photograph, its patches, where a model looks, the names that it gives, and code.
@@ -58,8 +56,7 @@ def postcard(
         model: a ``VisionTransformer``; it is not changed.
         image: a photograph, as ``square_photograph`` reads it.
         data: what the model learned from, for ``class_names``, ``image_size``, ``mean``, ``std``.
-        code: what its author wrote, shown without docstrings; by default the reference of
-            attention. Only the first lines are shown.
+        code: what its author wrote, shown without docstrings; only the first lines are shown.
         path: of a PNG file to write, too.
 
     Raises:
@@ -87,7 +84,7 @@ def postcard(
     count = sum(parameter.numel() for parameter in model.parameters())
     title = f"A Vision Transformer: {len(layers)} blocks, {count:,} parameters"
 
-    lines = _first_lines(code or reference_source(find("scaled_dot_product_attention")))
+    lines = _first_lines(code)
     below = LINE * len(lines) + 0.32
     fig, ax = panel(WIDTH, TOP + below)
     fig.set_layout_engine("none")
