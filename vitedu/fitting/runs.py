@@ -8,12 +8,13 @@ epoch), ``model.safetensors``, ``curves.png``; while it is not finished, ``state
 student's file was trained, ``my_vit.py`` is a copy of it, which nothing runs.
 """
 
+import difflib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 
@@ -27,7 +28,7 @@ from vitedu.fitting.checkpoints import (
     refuse_changes,
     save_checkpoint,
 )
-from vitedu.fitting.config import TrainConfig, read_settings
+from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import measure_test_accuracy
 from vitedu.fitting.history import DivergedError, History
 from vitedu.fitting.loop import Run
@@ -80,8 +81,7 @@ def main_train(
             been written then.
     """
     out, words = Path(out), {**dict.fromkeys(WORDS), **words}
-    kinds = TrainConfig, ViTConfigWithOptions
-    changes, options = read_settings(settings, *kinds, reserved=DATA_FIELDS)
+    changes, options = read_settings(settings)
     if model_path and words["preset"]:
         raise ValueError("--model and --preset both say what to train: give one of them.")
     model_file = ModelFile(model_path) if model_path else None
@@ -119,6 +119,70 @@ def main_train(
         return 1
     print(report(out, description, model))
     return 130 if history.interrupted else 0
+
+
+def read_pair(text: str) -> tuple[float, float]:
+    """Read two numbers with a comma between them."""
+    first, second = text.strip("()").split(",")
+    return float(first), float(second)
+
+
+# the type of a field -> what it is called, how it is read
+TYPES: dict[Any, tuple[str, Callable[[str], Any]]] = {
+    bool: ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+    int: ("a whole number", int),
+    int | None: (
+        "a whole number or none",
+        lambda text: None if text.lower() == "none" else int(text),
+    ),
+    float: ("a number", float),
+    str: ("a word", str),
+    tuple[float, float]: ("2 numbers with a comma between them", read_pair),
+}
+
+
+def read_settings(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read settings as fields of ``TrainConfig`` and of ``ViTConfigWithOptions``.
+
+    Args:
+        texts: each ``name=value``; true, false and none as such, a tuple as ``0.9,0.95``. Nothing
+            is evaluated.
+
+    Returns:
+        Values by name, of the one and of the other; they have no common field.
+
+    Raises:
+        ValueError: a setting without "=", an unknown name (the message has the nearest and all
+            others), a name given twice, or a value that is not of the field's type.
+
+    Example:
+        >>> read_settings(["betas=0.9,0.99", "crop_padding=none", "rope=true"])
+        ({'betas': (0.9, 0.99), 'crop_padding': None}, {'rope': True})
+    """
+    of_model = get_type_hints(ViTConfigWithOptions)
+    types = {**get_type_hints(TrainConfig), **of_model}
+    names = [name for name in types if name not in DATA_FIELDS]
+    values: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for setting in texts:
+        name, equals, text = setting.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise ValueError(f"a setting is written name=value (got {setting!r}).")
+        if name in DATA_FIELDS:
+            raise ValueError(f"--set does not set {name}: {DATA_FIELDS[name]}.")
+        if name not in names:
+            nearest = difflib.get_close_matches(name, names, n=1)
+            guess = f" Did you mean {nearest[0]}?" if nearest else ""
+            raise ValueError(f"no setting is named {name!r}.{guess} There are {', '.join(names)}.")
+        fields = values[name in of_model]
+        if name in fields:
+            raise ValueError(f"{name} is set twice.")
+        what, read = TYPES[types[name]]
+        try:
+            fields[name] = read(text.strip())
+        except (KeyError, ValueError):
+            raise ValueError(f"{name} must be {what} (got {text.strip()!r}).") from None
+    return values
 
 
 def begin(
