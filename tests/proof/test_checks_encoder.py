@@ -128,6 +128,19 @@ def test_block_with_a_parameter_too_many():
     assert report.status == "failed" and "unexpected: scale" in str(report)
 
 
+def test_block_with_a_parameter_of_another_shape():
+    """A matrix that stands the other way is named with its shape and with the right one."""
+
+    class EncoderBlock(reference.EncoderBlock):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.mlp.fc1.weight = nn.Parameter(self.mlp.fc1.weight.T)
+
+    report = judge(EncoderBlock, seed=0)
+    words = "misshapen: mlp.fc1.weight is (9, 36) instead of (36, 9)"
+    assert report.status == "failed" and words in str(report)
+
+
 def test_model_that_trains_in_forward_is_still_a_function():
     """Logits come from the weights that were loaded, not from new ones."""
 

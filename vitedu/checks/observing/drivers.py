@@ -149,10 +149,11 @@ def construct(answer: Any, case: Case, seen: Observation) -> nn.Module | None:
     parameters = dict(nn.Module.named_parameters(layer))
     own = {name: tuple(value.shape) for name, value in parameters.items()}
     wanted = {name: tuple(value.shape) for name, value in case.state.items()}
+    shapes = [(name, own[name], wanted[name]) for name in own.keys() & wanted.keys()]
     differences = {
         "missing": set(wanted) - set(own),
         "unexpected": set(own) - set(wanted),
-        "misshapen": {f"{n} {own[n]}" for n in set(own) & set(wanted) if own[n] != wanted[n]},
+        "misshapen": {f"{n} is {x} instead of {y}" for n, x, y in shapes if x != y},
     }
     seen.parameters = {kind: tuple(sorted(names)) for kind, names in differences.items() if names}
     if own != wanted:
