@@ -139,13 +139,24 @@ def _name_numbers(
     checker: Checker, usual: list[Case], numeric: Problems, got, want, cache: ReplayCache
 ) -> list[Diagnosis]:
     """Name the mistakes of the bank that give the answer's results, as far as they are wrong."""
-    views = _list_views(checker, usual, numeric, got)
-    find = partial(_find_mistakes, checker, got, want, cache)
-    single = ((n, one) for n, (cases, _) in enumerate(views) if (one := find(cases)))
+    # wrong cases come first, small ones before large: most candidates fail on the first case
+    by_size = sorted(usual, key=size_of)
+    wrong = [case for case in by_size if not is_same(case, got[case.name], want[case.name])]
+    ordered = wrong + [case for case in by_size if case not in wrong]
+    views = _list_views(checker, ordered, numeric, got)
+    # where nothing is wrong, a mistake that changes nothing would fit
+    views = [view for view in views if any(case in wrong for case in view[0])]
+    bank = [mistake for mistake in checker.bank if mistake.part not in PARTS_WITHOUT_REPLAY]
+    alone = [[version] for mistake in bank for version in mistake.variants()]
+    find = partial(_find_mistakes, checker, got, cache)
+    single = ((n, one) for n, (cases, _) in enumerate(views) if (one := find(cases, alone)))
     place, known = next(single, (len(views), []))
     # what a mistake explains of fewer cases alone, it explains of more together with another
-    pairs = ((n, two) for n in range(place) if (two := find(views[n][0], known)))
-    place, matches = next(pairs, (place, known))
+    pairs = [a + b for a, b in itertools.combinations(alone, 2) if a[0].id != b[0].id]
+    pairs = [pair for pair in pairs if known[0] in pair] if known else pairs
+    rank = partial(_rank_pairs, checker, got, cache, pairs, wrong)
+    double = ((n, two) for n in range(place) if (two := find(views[n][0], rank(views[n][0]))))
+    place, matches = next(double, (place, known))
     problems = views[place][1] if matches else {}
     shares = _assign_parts(checker, matches, problems, got, cache)
     return [
@@ -175,45 +186,26 @@ def _list_views(
 
 
 def _find_mistakes(
-    checker: Checker,
-    got: Observations,
-    want: Observations,
-    cache: ReplayCache,
-    cases: list[Case],
-    known: list[Mistake] | None = None,
+    checker: Checker, got: Observations, cache: ReplayCache, cases: list[Case], tries
 ) -> list[Mistake]:
-    """Find the known mistake that reproduces an answer on all cases.
-
-    With ``known`` two that do so together: these and any other, or any two if it is empty.
-    """
-    # Wrong cases come first, small ones before large: most candidates fail on the first case.
-    by_size = sorted(cases, key=size_of)
-    wrong = [case for case in by_size if not is_same(case, got[case.name], want[case.name])]
-    if not wrong:
-        return []  # a mistake that changes nothing here would fit
-    ordered = wrong + [case for case in by_size if case not in wrong]
-    bank = [mistake for mistake in checker.bank if mistake.part not in PARTS_WITHOUT_REPLAY]
-    tries = [[version] for mistake in bank for version in mistake.variants()]
-    if known is not None:
-        pairs = [[*one, *two] for one, two in itertools.combinations(tries, 2)]
-        pairs = [[one, two] for one, two in pairs if one.id != two.id]
-        if known:
-            tries = [pair for pair in pairs if known[0] in pair]
-        else:
-            samples = list({case.part: case for case in reversed(wrong)}.values())  # one of a part
-            equal = {
-                id(one): _count_equal(checker.combine([one]), samples, got, cache)
-                for [one] in tries
-            }
-            pairs.sort(key=lambda pair: -sum(equal[id(one)] for one in pair))
-            tries = pairs[:MAX_PAIRS]
+    """Find the first of ``tries``, mistakes made together, that does the same on all cases."""
     for mistakes in tries:
         made = checker.combine(mistakes)
-        if made is not None and all(
-            is_same(c, got[c.name], cache.observe(made, c)) for c in ordered
-        ):
+        if made is not None and all(is_same(c, got[c.name], cache.observe(made, c)) for c in cases):
             return mistakes
     return []
+
+
+def _rank_pairs(checker: Checker, got, cache, pairs, wrong: list[Case], cases: list[Case]):
+    """List the pairs of mistakes first that give most of the wrong results when made alone."""
+    # one case of a part
+    samples = list({case.part: case for case in reversed(cases) if case in wrong}.values())
+    mistakes = {id(one): one for pair in pairs for one in pair}
+    equal = {
+        key: _count_equal(checker.combine([one]), samples, got, cache)
+        for key, one in mistakes.items()
+    }
+    return sorted(pairs, key=lambda pair: -sum(equal[id(one)] for one in pair))[:MAX_PAIRS]
 
 
 def _count_equal(
