@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from proof.bank import wrong_answers
+from proof.bank import mistaken, wrong_answers
 from replay_caches import judge
 from secrecy import NUMBER, exact_numbers, numbers_of
 from torch import nn
@@ -434,7 +434,7 @@ def test_plain_text_carries_what_the_page_says():
         "scaled_dot_product_attention": "softmax_over_queries",
     }
     for exercise, mistake in mistakes.items():
-        report = judge(find_checker(exercise).make(frozenset({mistake})), exercise, seed=3)
+        report = judge(mistaken(exercise, mistake), exercise, seed=3)
         hints = hints_html(exercise)
         page = ET.fromstring(report._repr_html_().replace(report.picture, "").replace(hints, ""))
         words = set(" ".join(page.itertext()).split())

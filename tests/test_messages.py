@@ -7,15 +7,10 @@ import re
 
 import pytest
 import torch
+from proof.bank import mistaken
 
 from vitedu import encoder, patches
 from vitedu.checks.api import judge
-from vitedu.checks.writing.checker import find_checker
-
-
-def mistaken(exercise, *mistakes):
-    """Give the reference with mistakes of the bank made."""
-    return find_checker(exercise).make(frozenset(mistakes))
 
 
 def layer_norm_with_typing_error(x, weight, bias, eps=1e-6):

@@ -57,18 +57,14 @@ def test_a_combination_that_is_no_python_is_left_out():
 
 def test_a_checker_makes_its_mistakes_and_leaves_out_what_it_cannot():
     """Edits run beside the names of the chapter; two of one place go together in no way."""
-    checker = Checker(
-        "softmax",
-        bank=(
-            Mistake("plain", "", "", "", "", {"x - x.amax(dim=dim, keepdim=True)": "x"}),
-            Mistake("half", "", "", "", "", {"exp / ": "0.5 * exp / "}),
-            Mistake("double", "", "", "", "", {"exp / ": "2 * exp / "}),
-        ),
-    )
+    make = Checker("softmax").combine
+    plain = Mistake("plain", "", "", "", "", {"x - x.amax(dim=dim, keepdim=True)": "x"})
+    half = Mistake("half", "", "", "", "", {"exp / ": "0.5 * exp / "})
+    double = Mistake("double", "", "", "", "", {"exp / ": "2 * exp / "})
     x = torch.randn(3, 4)
-    assert torch.allclose(checker.make(frozenset({"plain", "half"}))(x, -1), x.softmax(-1) / 2)
-    assert checker.make(frozenset({"half"})) is checker.make(frozenset({"half"}))  # made once
-    assert checker.make(frozenset({"double", "half"})) is None
+    assert torch.allclose(make([plain, half])(x, -1), x.softmax(-1) / 2)
+    assert make([half]) is make([half])  # made once
+    assert make([double, half]) is None
 
 
 def rollout_of_plain_tensors(layers):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from proof.bank import mistaken
 
 from vitedu import attention, encoder, inside, patches, transfer, vit
 from vitedu.__main__ import main
@@ -91,7 +92,7 @@ def test_idea_and_slip_stand_apart():
 
 def test_two_mistakes_are_two_paragraphs():
     """The first to mend has the headline and the first view; the other follows, folded."""
-    answer = find_checker("patchify").make(frozenset({"patches_by_column", "bottom_up"}))
+    answer = mistaken("patchify", "patches_by_column", "bottom_up")
     report = judge(answer, "patchify", seed=3)
     assert len(report.misconceptions) == 2 and " and " not in report.headline
     place = [label for label, _ in report.lines].index("mistake 2")
@@ -139,7 +140,7 @@ def test_what_can_not_learn_fails(base):
 
 def test_wrong_values_hide_a_remark_about_gradients():
     """Another function has other gradients: "look for a part that is detached" would mislead."""
-    answer = find_checker("attention_rollout").make(frozenset({"not_normalised"}))
+    answer = mistaken("attention_rollout", "not_normalised")
     report = judge(answer, "attention_rollout", seed=1)
     assert not report.passed and "remark" not in dict(report.lines)
 

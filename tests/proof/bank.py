@@ -93,6 +93,12 @@ def build_answer(checker: Checker, mistake: Mistake, variant: int = 0):
     return checker.combine([mistake.variants()[variant]])
 
 
+def mistaken(exercise_id: str, *ids: str):
+    """Return the reference with the named mistakes made, or None if they cannot be combined."""
+    checker = find_checker(exercise_id)
+    return checker.combine([mistake for mistake in checker.bank if mistake.id in ids])
+
+
 def students(count: int) -> list[int]:
     """Give the seeds of ``count`` students, five a class, who share the sizes of their inputs."""
     return [(1 + n // CLASS_SIZE) * SPLIT + n for n in range(count)]

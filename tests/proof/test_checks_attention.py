@@ -10,6 +10,7 @@ from replay_caches import judge
 from torch import nn
 from verdicts import failed_parts
 
+from proof.bank import mistaken
 from vitedu import attention as reference
 from vitedu.checks.attention.multi_head_attention import Reference
 from vitedu.checks.writing.checker import find_checker
@@ -29,7 +30,7 @@ PAIRS = {
 @pytest.mark.parametrize("exercise", PAIRS)
 def test_two_likely_mistakes_are_named_as_the_two(exercise):
     """Two mistakes that do not hide each other are both named."""
-    wrong = find_checker(exercise).make(frozenset(PAIRS[exercise]))
+    wrong = mistaken(exercise, *PAIRS[exercise])
     assert set(judge(wrong, exercise, seed=0).misconceptions) == set(PAIRS[exercise])
 
 
@@ -279,7 +280,7 @@ def test_other_values_are_rejected(exercise):
 
 def test_finding_of_a_wrong_axis_reads_as_in_the_house_style():
     """The evidence of a softmax over queries is the student's own row and column sums."""
-    wrong = find_checker("scaled_dot_product_attention").make(frozenset({"softmax_over_queries"}))
+    wrong = mistaken("scaled_dot_product_attention", "softmax_over_queries")
     report = judge(wrong, "scaled_dot_product_attention", seed=0)
     head, right, expected, got, why, look, *rest = str(report).split("\n")
     assert head.startswith(

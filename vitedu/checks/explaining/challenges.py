@@ -72,7 +72,7 @@ def hold_challenge(exercise: str, test: Any) -> Challenge:
         return report.end("failed", "your test rejects the right one", ("got", got), ("try", step))
     slips = []
     for mistake in broken:
-        part = checker.make(frozenset({mistake.id}))
+        part = checker.combine([mistake])
         if not _run(test, part, seconds)[0]:
             slips.append(mistake)
             report.slipped = report.slipped or part

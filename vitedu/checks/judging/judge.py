@@ -15,6 +15,7 @@ import torch
 from vitedu.checks.judging.compare import (
     describe_difference,
     dtype_name,
+    is_close,
     is_rounded,
     is_same_error,
     join_names,
@@ -357,10 +358,8 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
             return f"a finite {what}", "NaN or infinite values"
         scale = max(1.0, float(wanted.abs().max())) if wanted.numel() else 1.0
         rtol, atol = tolerance(case, wanted.dtype)
-        is_same = torch.allclose(
-            ours.double(), wanted.double(), rtol=10 * rtol, atol=10 * atol * scale, equal_nan=True
-        )
-        (right if is_same else wrong).append(name)
+        wide = replace(case, rtol=10 * rtol, atol=10 * atol * scale)
+        (right if is_close(wide, ours, wanted) else wrong).append(name)
     if not wrong:
         return None
     name, all_wrong = wrong[0], join_names(wrong)

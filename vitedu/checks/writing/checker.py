@@ -102,10 +102,6 @@ class Checker:
         own = {mistake.id for mistake in self.bank}
         return (*self.bank, *(family(name) for name in GENERAL if name not in own))
 
-    def make(self, ids: frozenset[str]) -> Any | None:
-        """Return the reference with the named mistakes made, or None if they cannot be combined."""
-        return self.combine([mistake for mistake in self.bank if mistake.id in ids])
-
     def combine(self, mistakes: list[Mistake]) -> Any | None:
         """Return the reference with these mistakes made, or None if they cannot be combined."""
         return apply_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
