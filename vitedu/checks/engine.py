@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vitedu.checks.explaining.contrast import describe_contrast, describe_pattern
-from vitedu.checks.explaining.diagnose import Diagnosis, ReplayCache, diagnose
+from vitedu.checks.explaining.diagnose import Diagnosis, Evidence, ReplayCache, diagnose
 from vitedu.checks.explaining.report import Report
 from vitedu.checks.explaining.values import judge_value
 from vitedu.checks.judging.findings import RETURNS, is_polish, list_parts, make_findings
@@ -129,22 +129,23 @@ def judge_observations(
         return report.set_failed(findings, [], problems, got)
     cache = cache or ReplayCache()
     want = {case.name: cache.observe(checker.reference, case, SECONDS) for case in cases}
-    cast, problems = _compare_all(checker, parts, cases, got, want, slip)
+    evidence = Evidence(checker, cases, got, want, cache)
+    cast, problems = _compare_all(evidence, parts, slip)
     findings = make_findings(checker, cases, parts, problems)
     undecided = {case.part for case in cases if got[case.name].undecided}
     findings = [replace(f, message="") if f.passed and f.name in undecided else f for f in findings]
     if not problems:
         return report.set_passed(findings)
     ours = {part: p for part, p in problems.items() if not slip or p.got != slip.got}
-    diagnoses = _name_mistakes(checker, cases, ours, (got, cast), want, cache)
+    diagnoses = _name_mistakes(evidence, cast, ours)
     main = {part for part, p in problems.items() if not is_polish(checker, part, p.stage)}
     if main.isdisjoint(part for diagnosis in diagnoses for part in diagnosis.parts):
-        problems = _add_contrast(cases, problems, cast, want)
+        _add_contrast(cast, problems)
     if not main:
         return report.set_passed(findings, diagnoses)
     problem, picture = next(iter(problems.values())), None
     if checker.picture and problem.stage is Stage.VALUES:
-        picture = checker.picture(problem.case, cast[problem.case.name])
+        picture = checker.picture(problem.case, cast.got[problem.case.name])
     report.set_failed(findings, diagnoses, problems, got, picture)
     if first.error is not None:
         report.status = "error"
@@ -152,17 +153,18 @@ def judge_observations(
 
 
 def _compare_all(
-    checker: Checker, parts: list[str], cases: list[Case], got, want, slip: Problem | None
-) -> tuple[Observations, dict[str, Problem]]:
+    evidence: Evidence, parts: list[str], slip: Problem | None
+) -> tuple[Evidence, dict[str, Problem]]:
     """Compare what an answer did on all cases, without its clothes, with what is right.
 
-    ``slip`` is one of the signature. Returns the observations compared and the problems by part.
+    ``slip`` is one of the signature. Returns the evidence compared and the problems by part.
     """
+    cases, got, want = evidence.cases, evidence.got, evidence.want
     clothed = {case.name: cast_clothes(case, got[case.name], want[case.name]) for case in cases}
-    cast = {name: seen for name, (seen, _) in clothed.items()}
+    cast = replace(evidence, got={name: seen for name, (seen, _) in clothed.items()})
     slips = [slip and replace(slip, stage=Stage.CLOTHES, credit=CLOTHES)]
     slips += [problem for _, problem in clothed.values()]
-    problems = _find_problems(checker, parts, cases, cast, want, next(filter(None, slips), None))
+    problems = _find_problems(cast, parts, next(filter(None, slips), None))
     if got[cases[0].name].is_open:
         words = "a forward as well; __init__ holds", "forward is still open: NotImplementedError"
         headline = "__init__ holds, forward is still open"
@@ -170,32 +172,27 @@ def _compare_all(
     return cast, problems
 
 
-def _name_mistakes(
-    checker: Checker, cases, problems, observed: tuple[Observations, Observations], want, cache
-) -> list[Diagnosis]:
+def _name_mistakes(evidence: Evidence, cast: Evidence, problems) -> list[Diagnosis]:
     """Diagnose an answer as it is or, if that does not explain its clothes, without them."""
     slip = {part: p for part, p in problems.items() if p.stage is Stage.CLOTHES}
     rest = {part: p for part, p in problems.items() if part not in slip}
-    found = diagnose(checker, cases, problems, observed[0], want, cache)
+    found = diagnose(evidence, problems)
     if slip and rest and not any(slip.keys() & set(diagnosis.parts) for diagnosis in found):
-        found = diagnose(checker, cases, rest, observed[1], want, cache)
+        found = diagnose(cast, rest)
     return found
 
 
-def _add_contrast(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:
+def _add_contrast(evidence: Evidence, problems: dict[str, Problem]) -> None:
     """Say of problems with wrong values which cases are right, and what the wrong ones share."""
-    usual = [case for case in cases if case.is_usual]
+    got, want = evidence.got, evidence.want
+    usual = [case for case in evidence.cases if case.is_usual]
     if any(got[case.name].error is not None for case in usual):
-        return problems
+        return
     headline, pattern = describe_contrast(usual, got, want), describe_pattern(usual, got, want)
-    return {
-        part: replace(
-            problem, headline=headline, got="; ".join(filter(None, (problem.got, pattern)))
-        )
-        if problem.stage is Stage.VALUES and problem.case in usual
-        else problem
-        for part, problem in problems.items()
-    }
+    for part, problem in problems.items():
+        if problem.stage is Stage.VALUES and problem.case.is_usual:
+            words = "; ".join(filter(None, (problem.got, pattern)))
+            problems[part] = replace(problem, headline=headline, got=words)
 
 
 def _call_form(checker: Checker, case: Case) -> Call:
@@ -256,10 +253,9 @@ def _judge_operations(checker: Checker, case: Case, got: Observations) -> Proble
     return Problem(Stage.OPERATIONS, case, *words)
 
 
-def _find_problems(
-    checker: Checker, parts, cases, got, want, slip: Problem | None
-) -> dict[str, Problem]:
+def _find_problems(evidence: Evidence, parts, slip: Problem | None) -> dict[str, Problem]:
     """Find the first problem of every part that has one; ``slip`` is one of clothes."""
+    checker, cases, got, want = evidence.checker, evidence.cases, evidence.got, evidence.want
     problems: dict[str, Problem] = {}
     mistakes: dict[str, Problem] = {}  # in parts whose first problem may be a remark
     for case in cases:

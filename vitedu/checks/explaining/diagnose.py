@@ -74,93 +74,106 @@ class Diagnosis:
     parts: tuple[str, ...]  # the parts whose problems it explains
 
 
-def diagnose(
-    checker: Checker,
-    cases: list[Case],
-    problems: Problems,
-    got: Observations,
-    want: Observations,
-    cache: ReplayCache,
-) -> list[Diagnosis]:
+@dataclass(frozen=True)
+class Evidence:
+    """What an answer and the reference did on the cases of a check."""
+
+    checker: Checker
+    cases: list[Case]
+    got: Observations
+    want: Observations
+    cache: ReplayCache
+
+    def fits(self, mistakes: list[Mistake], case: Case) -> bool:
+        """Tell whether mistakes, made together, do on a case what the answer did."""
+        made, seen = self.checker.combine(mistakes), self.got[case.name]
+        return made is not None and is_same(case, seen, self.cache.observe(made, case))
+
+
+def diagnose(evidence: Evidence, problems: Problems) -> list[Diagnosis]:
     """Name the mistakes that cause the problems, given the first problem of each failed part.
 
     Returns:
         The diagnoses; an empty list if nothing fits or the answer ran out of time.
     """
-    if any(seen.error_kind == "TimeUp" for seen in got.values()):
+    if any(seen.error_kind == "TimeUp" for seen in evidence.got.values()):
         return []
-    usual = [case for case in cases if case.is_usual]
     numeric = {
         part: p
         for part, p in problems.items()
-        if p.case in usual and p.stage not in (*PART_OF_STAGE, Stage.SECOND_CALL)
+        if p.case.is_usual and p.stage not in (*PART_OF_STAGE, Stage.SECOND_CALL)
     }
-    diagnoses: list[Diagnosis] = []
+    found: dict[str, Diagnosis] = {}  # by id of the mistake
     if numeric:
-        diagnoses = _name_numbers(checker, usual, numeric, got, want, cache)
+        found = {each.mistake.id: each for each in _name_numbers(evidence, numeric)}
     crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
     for part, problem in problems.items():
-        if crashed and problem.case not in usual:
+        if crashed and not problem.case.is_usual:
             continue  # the answer crashes on ordinary calls; these calls fail for the same reason
         if problem.stage is Stage.DEVICE and "again" in problems:
             continue  # what an earlier call left behind is on another device, too
-        if part in numeric and any(part in diagnosis.parts for diagnosis in diagnoses):
+        if part in numeric and any(part in diagnosis.parts for diagnosis in found.values()):
             continue
-        seen = got[problem.case.name], want[problem.case.name]
-        if new := _name_fact(checker, diagnoses, part, problem, seen, cases[0], cache):
-            is_other = "returns" in problems and part != "returns" and not diagnoses
+        if new := _name_fact(evidence, part, problem, next(iter(found.values()), None)):
+            is_other = "returns" in problems and part != "returns" and not found
             if new.mistake.id == "squeezed" and is_other:
                 continue  # an ordinary result has another shape for another reason
             # what is old is wrong elsewhere, too
-            if new.mistake.id == "cached_by_shape" and not diagnoses:
+            if new.mistake.id == "cached_by_shape" and not found:
                 new = replace(new, parts=(*numeric, part))
-            diagnoses = _add_diagnosis(diagnoses, new)
-    return diagnoses
+            earlier = found.get(new.mistake.id, replace(new, parts=()))
+            found[new.mistake.id] = replace(earlier, parts=earlier.parts + new.parts)
+    return list(found.values())
 
 
 def _name_fact(
-    checker: Checker, diagnoses, part: str, problem: Problem, seen, first: Case, cache: ReplayCache
+    evidence: Evidence, part: str, problem: Problem, first: Diagnosis | None
 ) -> Diagnosis | None:
     """Name the mistake that is recognised from a fact, in a part that no number explains."""
-    got, want = seen
-    if problem.stage is Stage.GRADIENTS and got.detached and diagnoses:
-        named = diagnoses[0].mistake
-        if named.edits and cache.observe(checker.combine([named]), first).detached:
-            return replace(diagnoses[0], parts=(part,))
+    checker, cache, case = evidence.checker, evidence.cache, problem.case
+    got, want = evidence.got[case.name], evidence.want[case.name]
+    if problem.stage is Stage.GRADIENTS and got.detached and first and first.mistake.edits:
+        if cache.observe(checker.combine([first.mistake]), evidence.cases[0]).detached:
+            return replace(first, parts=(part,))
     # the ``part`` of the mistakes that may cause it
-    home = PART_OF_STAGE.get(problem.stage, "errors" if problem.case.raises else part)
+    home = PART_OF_STAGE.get(problem.stage, "errors" if case.raises else part)
     for mistake in checker.mistakes:
         if mistake.part in (home, "values") and _explains(mistake.id, problem, got, want):
             return _diagnosis(mistake, problem, got, (part,))
     return None
 
 
-def _name_numbers(
-    checker: Checker, usual: list[Case], numeric: Problems, got, want, cache: ReplayCache
-) -> list[Diagnosis]:
+def _name_numbers(evidence: Evidence, numeric: Problems) -> list[Diagnosis]:
     """Name the mistakes of the bank that give the answer's results, as far as they are wrong."""
+    checker, got, want = evidence.checker, evidence.got, evidence.want
     # wrong cases come first, small ones before large: most candidates fail on the first case
-    by_size = sorted(usual, key=size_of)
-    wrong = [case for case in by_size if not is_same(case, got[case.name], want[case.name])]
-    ordered = wrong + [case for case in by_size if case not in wrong]
-    views = _list_views(checker, ordered, numeric, got)
+    usual = sorted((case for case in evidence.cases if case.is_usual), key=size_of)
+    wrong = [case for case in usual if not is_same(case, got[case.name], want[case.name])]
+    usual = wrong + [case for case in usual if case not in wrong]
     # where nothing is wrong, a mistake that changes nothing would fit
+    views = _list_views(checker, usual, numeric, got)
     views = [view for view in views if any(case in wrong for case in view[0])]
     bank = [mistake for mistake in checker.bank if mistake.part not in PARTS_WITHOUT_REPLAY]
     alone = [[version] for mistake in bank for version in mistake.variants()]
-    find = partial(_find_mistakes, checker, got, cache)
-    single = ((n, one) for n, (cases, _) in enumerate(views) if (one := find(cases, alone)))
+
+    def find(tries: list[list[Mistake]], cases: list[Case]) -> list[Mistake]:
+        return next((some for some in tries if all(evidence.fits(some, c) for c in cases)), [])
+
+    single = ((n, one) for n, (cases, _) in enumerate(views) if (one := find(alone, cases)))
     place, known = next(single, (len(views), []))
     # what a mistake explains of fewer cases alone, it explains of more together with another
     pairs = [a + b for a, b in itertools.combinations(alone, 2) if a[0].id != b[0].id]
     pairs = [pair for pair in pairs if known[0] in pair] if known else pairs
-    rank = partial(_rank_pairs, checker, got, cache, pairs, wrong)
-    double = ((n, two) for n in range(place) if (two := find(views[n][0], rank(views[n][0]))))
+    rank = partial(_rank_pairs, evidence, alone, pairs, wrong)
+    double = ((n, two) for n in range(place) if (two := find(rank(views[n][0]), views[n][0])))
     place, matches = next(double, (place, known))
     problems = views[place][1] if matches else {}
-    shares = _assign_parts(checker, matches, problems, got, cache)
+    # a mistake gets the parts that it gives alone; parts that none gives alone go to all
+    shares = [[p for p in problems if evidence.fits([one], problems[p].case)] for one in matches]
+    rest = [part for part in problems if not any(part in share for share in shares)]
+    shares = [share + rest or list(problems)[-1:] for share in shares]
     return [
-        _diagnosis(mistake, problems[share[0]], got[problems[share[0]].case.name], share)
+        _diagnosis(mistake, problems[share[0]], got[problems[share[0]].case.name], tuple(share))
         for mistake, share in zip(matches, shares, strict=True)
     ]
 
@@ -185,66 +198,22 @@ def _list_views(
     return views
 
 
-def _find_mistakes(
-    checker: Checker, got: Observations, cache: ReplayCache, cases: list[Case], tries
-) -> list[Mistake]:
-    """Find the first of ``tries``, mistakes made together, that does the same on all cases."""
-    for mistakes in tries:
-        made = checker.combine(mistakes)
-        if made is not None and all(is_same(c, got[c.name], cache.observe(made, c)) for c in cases):
-            return mistakes
-    return []
-
-
-def _rank_pairs(checker: Checker, got, cache, pairs, wrong: list[Case], cases: list[Case]):
+def _rank_pairs(evidence: Evidence, alone, pairs, wrong: list[Case], cases: list[Case]):
     """List the pairs of mistakes first that give most of the wrong results when made alone."""
     # one case of a part
     samples = list({case.part: case for case in reversed(cases) if case in wrong}.values())
-    mistakes = {id(one): one for pair in pairs for one in pair}
-    equal = {
-        key: _count_equal(checker.combine([one]), samples, got, cache)
-        for key, one in mistakes.items()
-    }
+    equal = {id(one): _count_equal(evidence, one, samples) for [one] in alone}
     return sorted(pairs, key=lambda pair: -sum(equal[id(one)] for one in pair))[:MAX_PAIRS]
 
 
-def _count_equal(
-    implementation: Any, cases: list[Case], got: Observations, cache: ReplayCache
-) -> int:
+def _count_equal(evidence: Evidence, mistake: Mistake, cases: list[Case]) -> int:
     """Count the arrays of an answer that a mistake alone gives too."""
-    count = 0
+    made, count = evidence.checker.combine([mistake]), 0
     for case in cases:
-        theirs = cache.observe(implementation, case).arrays
-        for name, x in got[case.name].arrays.items():
+        theirs = evidence.cache.observe(made, case).arrays
+        for name, x in evidence.got[case.name].arrays.items():
             count += name in theirs and is_close(case, x, theirs[name])
     return count
-
-
-def _assign_parts(
-    checker: Checker, mistakes: list[Mistake], numeric: Problems, got, cache: ReplayCache
-) -> list[tuple[str, ...]]:
-    """Assign the failed parts to the mistakes found together.
-
-    A mistake gets the parts that it reproduces alone. Parts that none reproduces alone go to all.
-    """
-    if len(mistakes) < 2:
-        return [tuple(numeric)] * len(mistakes)
-    shares = []
-    for alone in (checker.combine([mistake]) for mistake in mistakes):
-        cases = {part: problem.case for part, problem in numeric.items()}
-        seen = {case.name: cache.observe(alone, case) for case in cases.values()}
-        shares.append(tuple(p for p, c in cases.items() if is_same(c, got[c.name], seen[c.name])))
-    rest = tuple(part for part in numeric if not any(part in share for share in shares))
-    return [share + rest or tuple(numeric)[-1:] for share in shares]
-
-
-def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
-    """Add a diagnosis. If it was made before, add its parts to the earlier one."""
-    earlier = next((d for d in diagnoses if d.mistake.id == new.mistake.id), None)
-    if earlier is None:
-        return [*diagnoses, new]
-    both = replace(earlier, parts=earlier.parts + new.parts)
-    return [both if d is earlier else d for d in diagnoses]
 
 
 def _explains(mistake_id: str, problem: Problem, seen: Observation, want: Observation) -> bool:
