@@ -219,14 +219,12 @@ def replace_nan(*arrays: torch.Tensor) -> list[torch.Tensor]:
     return [x.detach().nan_to_num() if x.is_floating_point() else x for x in arrays]
 
 
-def second_call_cases(cases: list[Case]) -> list[Case]:
+def second_call_case(cases: list[Case]) -> Case:
     """Return the case of a second call: the first case with other values, in the part "again"."""
-    case = next((c for c in cases if c.part == "values" and c.is_usual), None)
-    if case is None:
-        return []
+    case = next(c for c in cases if c.part == "values" and c.is_usual)
     name = f"{case.name}, called again with other values"
     other = replace(case, name=name, part="again", driver="second_call", repeats=case.driver)
-    return [replace(_with_other_values(other), gradients=())]
+    return replace(_with_other_values(other), gradients=())
 
 
 def _with_other_values(case: Case) -> Case:
@@ -261,5 +259,4 @@ def second_call(answer: Any, case: Case, seen: Observation) -> None:
         with torch.no_grad(), contextlib.suppress(Exception):
             DRIVERS[later.driver](answer, replace(later, record_operations=False), third)
         seen.modified = tuple(sorted({*seen.modified, *third.modified}))
-    changes = [words for each in (first, seen) for words in each.facts[SIDE_EFFECTS].split("; ")]
-    seen.facts[SIDE_EFFECTS] = "; ".join(dict.fromkeys(words for words in changes if words))
+    seen.facts[SIDE_EFFECTS] = "; ".join(each.facts[SIDE_EFFECTS] for each in (first, seen))

@@ -18,7 +18,7 @@ import torch
 
 from vitedu import exercises
 from vitedu.checks.observing.case import Case, is_float
-from vitedu.checks.observing.drivers import second_call_cases
+from vitedu.checks.observing.drivers import second_call_case
 from vitedu.checks.observing.observation import Observation
 from vitedu.checks.writing.inputs import CheckGenerator
 from vitedu.checks.writing.mistake_files import family, read_values, read_words
@@ -66,7 +66,7 @@ class Checker:
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check, and give each a name of its own."""
         cases, names = list(self.cases(CheckGenerator(seed))), set()
-        cases = self._compare_gradients(cases) + second_call_cases(cases)
+        cases = [*self._compare_gradients(cases), second_call_case(cases)]
         if not self.forbidden:  # then nobody asks which operations ran
             cases = [replace(case, record_operations=False) for case in cases]
         for i in range(len(cases)):  # observations are stored by the name of their case
