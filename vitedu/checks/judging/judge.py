@@ -80,8 +80,8 @@ def cast_clothes(
         if name not in got.arrays or kind != right and kind.startswith("number"):
             continue
         ours = got.arrays[name]
-        if kind.endswith(" of 1") and wanted.shape == (1, *ours.shape):
-            ours = ours[None]  # a list of the batch's only item
+        if kind.endswith(" of 1") and ours.shape == (1, *wanted.shape):
+            ours = ours[0]  # [x] for x
         cast = _cast(ours, wanted, kind == right)
         if cast is None:
             continue

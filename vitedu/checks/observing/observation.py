@@ -75,8 +75,6 @@ def store_outputs(seen: Observation, case: Case, result: Any) -> None:
     """Store what a call returned under the case's output names."""
     if len(case.outputs) == 1:
         store_output(seen, case.outputs[0], result, case.number)
-        if isinstance(result, (tuple, list)) and len(result) == 1:  # [x] for x
-            store_cast(seen, case.outputs[0], result[0])
         return
     if not isinstance(result, (tuple, list)) or len(result) != len(case.outputs):
         seen.types["result"] = type_name(result)
@@ -142,12 +140,8 @@ def type_name(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__} of {len(value)}"
     if type(value) in (torch.Tensor, nn.Parameter):
-        if value.is_nested:
-            return "nested tensor"
-        if value.layout != torch.strided:
-            return "sparse tensor"
-        if value.is_quantized:
-            return "quantized tensor"
+        if value.is_nested or value.is_quantized or value.layout != torch.strided:
+            return "nested, sparse or quantized tensor"
         if value.numel() > MAX_VALUES:  # an expanded tensor can be larger than the memory
             return f"tensor of shape {tuple(value.shape)}"
         return "tensor"
