@@ -222,6 +222,14 @@ def gelu_of_itself(x):
     return 0.5 * x * (1 + gelu_of_itself(x))
 
 
+def softmax_yielded(x, dim=-1):
+    yield x.softmax(dim)
+
+
+def gelu_half_detached(x):
+    return 2 * encoder.gelu(x) - encoder.gelu(x).detach()
+
+
 # (id in the table, answer, exercise, words of "why", words of "try", the student's line)
 PROVOKED = [
     ("super_missing", WithoutSuper, "EncoderBlock", "only after", "Write super", "norm1 ="),
@@ -315,6 +323,8 @@ PROVOKED = [
     ("return_in_loop", lens_of_the_first, "logit_lens", "inside the loop", "indentation", ""),
     ("first_kept", merge_of_one, "merge_heads", r"x\[0\] keeps one", "all items", ""),
     ("first_kept", unpatchify_of_one, "unpatchify", r"x\[0\] keeps one", "all items at once", ""),
+    ("generator", softmax_yielded, "softmax", "yield", "return", ""),
+    ("another_gradient", gelu_half_detached, "gelu", "autograd", "detached", ""),
     ("recursion", gelu_of_itself, "gelu", "calls itself", "Write out", "1 + gelu_of_itself(x)"),
 ]
 

@@ -21,7 +21,6 @@ from vitedu.checks.judging.findings import is_polish
 from vitedu.checks.judging.judge import error_text
 from vitedu.checks.observing.errors import describe_error
 from vitedu.checks.observing.limits import capture_output, time_budget, time_limit
-from vitedu.checks.observing.observation import Observation
 from vitedu.checks.observing.settings import neutral_settings, seed_everything
 from vitedu.checks.writing.checker import Checker, find_checker
 from vitedu.checks.writing.mistakes import Mistake
@@ -114,5 +113,5 @@ def _run(test: Callable[[Any], Any], part: Any, seconds: float) -> tuple[str, st
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # the student's code may raise anything at all
-            got = error_text(Observation(error=describe_error(error), seconds=seconds)) + advice
+            got = error_text(describe_error(error), seconds) + advice
     return got, output.head.rstrip()

@@ -13,7 +13,7 @@ from vitedu import exercises
 from vitedu.checks.explaining.common_errors import explain
 from vitedu.checks.explaining.diagnose import Diagnosis
 from vitedu.checks.judging.findings import Finding
-from vitedu.checks.judging.judge import ANOTHER_GRADIENT, Problem, Stage
+from vitedu.checks.judging.judge import Problem, Stage
 from vitedu.checks.observing.drivers import describe_case
 from vitedu.checks.observing.observation import Observations
 from vitedu.checks.writing.checker import Drawing
@@ -223,8 +223,6 @@ class Report:
         usual = usual or f"this does not hold: {problem.expected}"
         self.headline = problem.headline or words.pop("headline", "") or usual
         self.lines += [("expected", problem.expected), ("got", problem.got), *words.items()]
-        if problem.got.startswith(ANOTHER_GRADIENT):
-            self.lines.append(("try", "Look for a part that is detached or done in place."))
 
     def _explain(self, diagnosis, earlier_got: str | None) -> None:
         got = "" if diagnosis.got == earlier_got else diagnosis.got

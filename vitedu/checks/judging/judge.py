@@ -23,7 +23,8 @@ from vitedu.checks.judging.compare import (
     tolerance,
 )
 from vitedu.checks.observing.case import Case
-from vitedu.checks.observing.limits import WAITING, WAITS
+from vitedu.checks.observing.errors import RaisedError
+from vitedu.checks.observing.limits import SECONDS, WAITING, WAITS
 from vitedu.checks.observing.observation import FRESHNESS, SIDE_EFFECTS, STABILITY, Observation
 
 
@@ -135,7 +136,7 @@ Differences = Iterator[tuple[Stage, Any]]  # each with (expected, got, headline,
 def _compare_devices(got: Observation) -> Differences:
     """Compare a call with inputs on an accelerator: it works and its results are there too."""
     if got.error is not None and not got.undecided:
-        yield Stage.DEVICE, ("work on any device", error_text(got))
+        yield Stage.DEVICE, ("work on any device", error_text(got.error, got.seconds))
     for name, kind in got.devices.items():
         if kind != "accelerator" and not got.undecided:
             yield Stage.DEVICE, (f"{name} on the device of the inputs", f"{name} on {kind}")
@@ -166,8 +167,6 @@ def _compare(case: Case, got: Observation, want: Observation) -> Differences:
 
 def _compare_outputs(case: Case, got: Observation, want: Observation) -> Differences:
     """Compare all outputs: shapes, dtypes, devices, numbers."""
-    modified = " and ".join(sorted(set(got.modified) - set(want.modified)))
-    also = f"; the call wrote into {modified} as well" if modified else ""
     arrays = got.arrays | got.draws
     for name, wanted in (want.arrays | want.draws).items():
         ours, device = arrays.get(name), want.devices.get(name)
@@ -198,7 +197,7 @@ def _compare_outputs(case: Case, got: Observation, want: Observation) -> Differe
         elif difference:
             is_alone = len(want.arrays) + len(want.gradients) == 1
             what = "" if is_alone or name == "output" else f"{name}: "
-            yield Stage.VALUES, (DEFINITION, what + difference + also)
+            yield Stage.VALUES, (DEFINITION, what + difference)
 
 
 # stands for ``Checker.idea["values"]``, which the engine puts in its place
@@ -214,11 +213,8 @@ def is_same(case: Case, ours: Observation, theirs: Observation) -> bool:
     return is_alike and not any(_compare_outputs(case, ours, theirs))
 
 
-def error_text(seen: Observation) -> str:
-    """Describe an exception with the student's line, if it has one."""
-    error = seen.error
-    if error is None:
-        return ""
+def error_text(error: RaisedError, seconds: float) -> str:
+    """Describe an exception with the student's line, if it has one; ``seconds`` were its limit."""
     where = ""
     if error.location and error.location[1]:
         line = error.location[1] if len(error.location[1]) <= 80 else error.location[1][:79] + "…"
@@ -226,8 +222,7 @@ def error_text(seen: Observation) -> str:
     if error.kind == "TimeUp":
         if error.message == WAITS:
             return f"it waits, over {WAITING:g} s; look for a sleep, a lock or an input(){where}"
-        limit = seen.seconds or 10.0
-        return f"no result within {limit:g} s; look for a loop that never ends{where}"
+        return f"no result within {seconds or SECONDS:g} s; look for a loop that never ends{where}"
     if error.device_mismatch == "generator":
         return (
             "draws on another device than the generator's; draw with device=generator.device, "
@@ -248,23 +243,17 @@ def _judge_call(case: Case, got: Observation):
     wanted, error = f"a {case.raises}", got.error
     if not case.raises:
         headline = "a part is still open" if got.is_open else headline
-        return error and ("a result", error_text(got), headline)
+        return error and ("a result", error_text(error, got.seconds), headline)
     if error is None:
         words = "no error; the call returned as if nothing were wrong"
         return wanted, words, "an error is missing"
     if case.raises not in error.kinds:
-        return wanted, error_text(got), headline, 0.0 if is_late else REFUSED
+        words = error_text(error, got.seconds)
+        return wanted, words, headline, 0.0 if is_late else REFUSED
     if any(str(number) not in error.message for number in case.mentions):
         wanted += f" whose message names {' and '.join(map(str, case.mentions))}"
         return wanted, f"the message {error.message!r}", "", REFUSED
     return None
-
-
-_ADVICE = {
-    "generator": "; look for `yield`",
-    "coroutine": "; look for `async def`",
-    "number with a graph behind it": "; look for a sum of losses without .item()",
-}
 
 
 def _judge_type(case: Case, got: Observation, want: Observation):
@@ -279,7 +268,7 @@ def _judge_type(case: Case, got: Observation, want: Observation):
         words = wanted if name == "result" else f"{name}: {wanted}"
         if not kind and whole != want.types.get("result"):
             kind, words = whole, f"{len(case.outputs)} results: {', '.join(case.outputs)}"
-        return words, f"{kind or 'nothing'}{_ADVICE.get(kind or '', '')}"
+        return words, kind or "nothing"
     if "result" in got.types and "result" not in want.types:
         return "a result", got.types["result"]
     return None

@@ -11,7 +11,7 @@ from torch import nn
 from vitedu.checks.observing.case import Case
 from vitedu.checks.observing.drivers import call_answer, describe_changes, driver, module_state
 from vitedu.checks.observing.observation import SIDE_EFFECTS, Observation, store_outputs
-from vitedu.checks.training.evaluation_driver import CALLS, batches_of, classifier_of
+from vitedu.checks.training.evaluation_driver import CALLS, SUM, batches_of, classifier_of
 
 # of every step: whose it is, and the norm of the gradient if it is the optimizer's
 STEPS: list[tuple[str, float]] = []
@@ -114,4 +114,4 @@ def _store_means(seen: Observation, case: Case, result) -> None:
     if isinstance(result, (tuple, list)) and len(result) == len(case.outputs):
         for name, value in zip(case.outputs, result, strict=True):
             if seen.types[name] == "number" and getattr(value, "requires_grad", False):
-                seen.types[name] = "number with a graph behind it"
+                seen.types[name] = f"number with a graph behind it{SUM}"
