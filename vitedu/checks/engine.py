@@ -19,7 +19,6 @@ from vitedu.checks.judging.findings import RETURNS, is_polish, list_parts, make_
 from vitedu.checks.judging.judge import (
     ANOTHER_GRADIENT,
     CLOTHES,
-    DEFINITION,
     Problem,
     Stage,
     cast_clothes,
@@ -260,7 +259,7 @@ def _find_problems(evidence: Evidence, parts, slip: Problem | None) -> dict[str,
     mistakes: dict[str, Problem] = {}  # in parts whose first problem may be a remark
     for case in cases:
         for problem in find_problems(case, got[case.name], want[case.name]):
-            if problem.expected == DEFINITION:
+            if problem.stage is Stage.VALUES:
                 problem = replace(problem, expected=expected_values(checker, problem.case.part))
             part = _part_of(problem, parts, checker)
             if not is_polish(checker, part, problem.stage):
@@ -287,7 +286,7 @@ def _find_problems(evidence: Evidence, parts, slip: Problem | None) -> dict[str,
 
 def expected_values(checker: Checker, part: str) -> str:
     """Say what the values of a part shall be: its own words, not those of a part that holds."""
-    values = checker.idea.get("values", DEFINITION)
+    values = checker.idea.get("values", "the values of the definition")
     own = "" if part == "dtype" else (checker.idea | checker.polish).get(part, "")
     return f"{values}, {own}" if own.startswith("also") else own or values
 

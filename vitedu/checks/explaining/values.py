@@ -57,8 +57,6 @@ def _accepts(checker: ValueChecker, answer: Any, value: Any, rtol: float | None 
         return all(_accepts(checker, a, v, rtol) for a, v in zip(answer, value, strict=True))
     if isinstance(value, str):
         return answer == value.strip().casefold()
-    if isinstance(value, bool):
-        return answer == value
     rtol = checker.rtol if rtol is None else rtol
     try:
         return math.isclose(float(answer), float(value), rel_tol=rtol, abs_tol=checker.atol)

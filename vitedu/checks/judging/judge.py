@@ -73,7 +73,7 @@ def cast_clothes(
         What the answer did, with such outputs as they should be; the first of them as a problem.
     """
     problem = None
-    if got.error is not None or "result" in got.types and "result" not in want.types:
+    if got.error is not None:
         return got, None
     for name, wanted in want.arrays.items():
         kind = got.types.get(name, "")
@@ -197,11 +197,7 @@ def _compare_outputs(case: Case, got: Observation, want: Observation) -> Differe
         elif difference:
             is_alone = len(want.arrays) + len(want.gradients) == 1
             what = "" if is_alone or name == "output" else f"{name}: "
-            yield Stage.VALUES, (DEFINITION, what + difference)
-
-
-# stands for ``Checker.idea["values"]``, which the engine puts in its place
-DEFINITION = "the values of the definition"
+            yield Stage.VALUES, ("", what + difference)  # the engine says what is expected
 
 
 def is_same(case: Case, ours: Observation, theirs: Observation) -> bool:
@@ -269,8 +265,6 @@ def _judge_type(case: Case, got: Observation, want: Observation):
         if not kind and whole != want.types.get("result"):
             kind, words = whole, f"{len(case.outputs)} results: {', '.join(case.outputs)}"
         return words, kind or "nothing"
-    if "result" in got.types and "result" not in want.types:
-        return "a result", got.types["result"]
     return None
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from vitedu.checks.observing.case import Recipe
-from vitedu.checks.observing.drivers import module_state
+from vitedu.checks.observing.drivers import is_changed, module_state
 
 RECIPES: dict[str, type[Recipe]] = {}
 
@@ -26,14 +26,9 @@ class ModuleRecipe(Recipe):
         """Tell whether a value, the mode of a part, or what learns changed."""
         fresh = self.build()
         now, before = nn.Module.state_dict(module), nn.Module.state_dict(fresh)
-        return (
-            module_state(module) != module_state(fresh)
-            or now.keys() != before.keys()
-            or any(
-                now[name].dtype != x.dtype or not torch.equal(now[name], x)
-                for name, x in before.items()
-            )
-        )
+        if module_state(module) != module_state(fresh) or now.keys() != before.keys():
+            return True
+        return any(is_changed(now[name], x) for name, x in before.items())
 
 
 @recipe
@@ -54,8 +49,7 @@ class Layer(ModuleRecipe):
         else:  # (D, C, P, P)
             layer = nn.Conv2d(shape[1], shape[0], shape[2], stride=shape[2], bias=has_bias)
         layer = layer.to(self.weight.dtype)
-        state = {"weight": self.weight, "bias": self.bias}
-        layer.load_state_dict({name: x for name, x in state.items() if x is not None})
+        layer.load_state_dict({name: x for name, x in self.plain().items() if x is not None})
         return layer
 
 

@@ -97,7 +97,10 @@ def call(
         # copies, because autograd does not allow in-place edits of leaves
         args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
     leaves |= parameters or {}
-    store_gradients(seen, case, lambda: call_answer(answer, case, args), leaves)
+    try:
+        store_gradients(seen, case, lambda: call_answer(answer, case, args), leaves)
+    except Exception as error:
+        seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
 
 
 @driver
@@ -199,13 +202,14 @@ def find_modified_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
             differs = value.is_modified(args[name])
         else:
             (before, form), (after, now) = tree_flatten(value), tree_flatten(args[name])
-            differs = form != now or any(map(_differs, after, before))
+            differs = form != now or any(map(is_changed, after, before))
         if differs:
             names.append(name)
     return tuple(names)
 
 
-def _differs(now: Any, before: Any) -> bool:
+def is_changed(now: Any, before: Any) -> bool:
+    """Tell whether a call changed a value: what it holds, its kind, or what belongs to it."""
     if not isinstance(before, torch.Tensor):
         return type(now) is not type(before) or now != before
     if type(now) not in (torch.Tensor, nn.Parameter):
@@ -249,10 +253,7 @@ def second_call(answer: Any, case: Case, seen: Observation) -> None:
     # many other calls give a share of 0 or 1 as well
     tells = any(x.numel() != 1 or x.item() not in (0, 1) for x in seen.arrays.values())
     is_same = tells and seen.arrays.keys() == first.arrays.keys()
-    is_same = is_same and all(
-        x.dtype == first.arrays[name].dtype and torch.equal(*replace_nan(x, first.arrays[name]))
-        for name, x in seen.arrays.items()
-    )
+    is_same = is_same and not any(is_changed(x, first.arrays[n]) for n, x in seen.arrays.items())
     seen.facts[FRESHNESS] = "the earlier result" if is_same else "another result"
     if later.driver in ("call", "module"):  # where no gradients are needed it may write into inputs
         third = Observation()

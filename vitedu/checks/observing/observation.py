@@ -152,13 +152,9 @@ def store_gradients(
     seen: Observation, case: Case, run: Callable, leaves: dict[str, torch.Tensor]
 ) -> None:
     """Store the gradients of a fixed weighted sum of the outputs with respect to the leaves."""
-    try:
-        with capture_output():  # what the call prints was stored the first time
-            result = run()
-        torch.set_grad_enabled(True)
-    except Exception as error:
-        seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
-        return
+    with capture_output():  # what the call prints was stored the first time
+        result = run()
+    torch.set_grad_enabled(True)
     if isinstance(result, (tuple, list)) and len(case.outputs) == 1:
         with contextlib.suppress(Exception):  # the items of a batch in place of one tensor
             result = stack(result)
@@ -170,11 +166,7 @@ def store_gradients(
     if not attached:
         return
     total = sum(((x * fixed_weights(x)).sum() for x in attached), start=attached[0].new_zeros(()))
-    try:
-        gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
-    except RuntimeError as error:
-        seen.gradient_error = f"RuntimeError: {error}"[:300]
-        return
+    gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
     for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
         gradient = torch.zeros_like(leaf) if gradient is None else gradient.detach()
         seen.gradients[name] = gradient
