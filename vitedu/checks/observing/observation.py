@@ -73,13 +73,11 @@ Observations = dict[str, Observation]  # by name of the case
 
 def store_outputs(seen: Observation, case: Case, result: Any) -> None:
     """Store what a call returned under the case's output names."""
-    if len(case.outputs) == 1:
-        store_output(seen, case.outputs[0], result, case.number)
-        return
-    if not isinstance(result, (tuple, list)) or len(result) != len(case.outputs):
+    results = [result] if len(case.outputs) == 1 else result
+    if not isinstance(results, (tuple, list)) or len(results) != len(case.outputs):
         seen.types["result"] = type_name(result)
         return
-    for name, value in zip(case.outputs, result, strict=True):
+    for name, value in zip(case.outputs, results, strict=True):
         store_output(seen, name, value, case.number)
 
 
@@ -110,16 +108,11 @@ def store_output(
             arrays = seen.draws if is_random else seen.arrays
             arrays[name] = value.detach().resolve_conj().resolve_neg().clone()
             seen.snapshots.append((value, arrays[name]))
-    elif not is_random:
-        store_cast(seen, name, value)
-
-
-def store_cast(seen: Observation, name: str, value: Any) -> None:
-    """Store the numbers of a value that is no tensor, as the judge may take it for one."""
-    with contextlib.suppress(Exception):  # whatever is no table of numbers
-        cast = stack(float(value) if isinstance(value, str) else value)
-        if type_name(cast) == "tensor" and cast.device.type == "cpu":
-            seen.arrays[name] = cast.detach().resolve_conj().resolve_neg().clone()
+    elif not is_random:  # the judge may take its numbers for those of a tensor
+        with contextlib.suppress(Exception):  # whatever is no table of numbers
+            cast = stack(float(value) if isinstance(value, str) else value)
+            if type_name(cast) == "tensor" and cast.device.type == "cpu":
+                seen.arrays[name] = cast.detach().resolve_conj().resolve_neg().clone()
 
 
 def stack(value: Any) -> torch.Tensor:
