@@ -98,7 +98,7 @@ def make_judge(exercise, monkeypatch):
     monkeypatch.setattr(diagnose, "MAX_PAIRS", 3)  # some pairs are tried; none is looked for
     checker = find_checker(exercise)
     cases = checker.draw(SEED)
-    honest = observe_answer(checker, cases, LocalAnswer(checker.reference))
+    honest = observe_answer(checker, cases, LocalAnswer(checker.reference), 10.0, {})
     cache = ReplayCache()  # the mistakes of the bank run once
     assert judge_observations(checker, cases, copy.deepcopy(honest), SEED, cache=cache).passed
 

@@ -263,7 +263,7 @@ def test_a_loss_that_keeps_its_graph_fails_the_returns(source):
     """A tensor that requires a gradient is no Python number, in the notebook and in the grader."""
     checker = CHECKERS["train_one_epoch"]
     cases = checker.draw(0)
-    observed = observe_answer(checker, cases, source(epoch_keeping_graphs))
+    observed = observe_answer(checker, cases, source(epoch_keeping_graphs), 10.0, {})
     report = judge_observations(checker, cases, observed, 0)
     assert report.misconceptions == ["graph_kept"]
     assert failed_parts(report)[0] == "returns" and "loss.item()" in str(report)

@@ -49,7 +49,7 @@ def judge_answer(
     cache = cache or ReplayCache()
     with neutral_settings():
         cases = cache.cases(checker, seed)
-        observed = observe_answer(checker, cases, source)
+        observed = observe_answer(checker, cases, source, time_budget(), {})
         return judge_observations(checker, cases, observed, seed, answer, cache)
 
 
@@ -58,15 +58,11 @@ class ObservedAnswer:
     """All that is known about an answer: what it is, and what it did on each case."""
 
     info: AnswerInfo
-    observations: dict[str, Observation] = field(default_factory=dict)  # by name of the case
+    observations: Observations = field(default_factory=dict)
 
 
 def observe_answer(
-    checker: Checker,
-    cases: list[Case],
-    source: Source,
-    seconds: float | None = None,
-    earlier: dict[str, Observation] | None = None,
+    checker: Checker, cases: list[Case], source: Source, seconds: float, earlier: Observations
 ) -> ObservedAnswer:
     """Probe an answer, wherever it lives, on every case. The reference does not run here.
 
@@ -74,7 +70,7 @@ def observe_answer(
         checker: its signature and forbidden operations decide when to stop early.
         cases: as ``checker.draw`` made them.
         source: the answer.
-        seconds: time limit for all calls together; default ``time_budget()``.
+        seconds: time limit for all calls together.
         earlier: observations of cases that are not run, by their names.
     """
     info = source.info([_call_form(checker, case) for case in cases])
@@ -86,16 +82,15 @@ def observe_answer(
             cases, problem = by_position, None
     if info.is_empty or problem:
         return ObservedAnswer(info)
-    budget = time_budget() if seconds is None else seconds
-    observations = dict(earlier or {})
+    observations = dict(earlier)
     last: Observation | None = None
     todo = [case for case in cases if case.name not in observations]
-    results = source.observe_all(todo, budget)
+    results = source.observe_all(todo, seconds)
     for case in todo:
         seen = observations[case.name] = last or next(results)
         is_over = seen.error_kind in ("TimeUp", "KeyboardInterrupt")
         if is_over:
-            seen.seconds = budget
+            seen.seconds = seconds
         if is_over or checker.forbidden & seen.operations:
             last = seen  # the remaining cases are not called
     return ObservedAnswer(info, {case.name: observations[case.name] for case in cases})
