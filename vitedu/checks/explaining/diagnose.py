@@ -165,8 +165,10 @@ def _name_numbers(evidence: Evidence, numeric: Problems) -> list[Diagnosis]:
     pairs = [a + b for a, b in itertools.combinations(alone, 2) if a[0].id != b[0].id]
     pairs = [pair for pair in pairs if known[0] in pair] if known else pairs
     rank = partial(_rank_pairs, evidence, alone, pairs, wrong)
-    double = ((n, two) for n in range(place) if (two := find(rank(views[n][0]), views[n][0])))
-    place, matches = next(double, (place, known))
+    # few cases first: two mistakes that do not fit them do not fit more
+    double = ((n, find(rank(views[n][0]), views[n][0])) for n in reversed(range(place)))
+    fitting = itertools.takewhile(lambda found: found[1], double)
+    place, matches = [(place, known), *fitting][-1]
     problems = views[place][1] if matches else {}
     # a mistake gets the parts that it gives alone; parts that none gives alone go to all
     shares = [[p for p in problems if evidence.fits([one], problems[p].case)] for one in matches]
