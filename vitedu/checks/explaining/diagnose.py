@@ -201,7 +201,7 @@ def _list_views(
 
 
 def _rank_pairs(evidence: Evidence, alone, pairs, wrong: list[Case], cases: list[Case]):
-    """List the pairs of mistakes first that give most of the wrong results when made alone."""
+    """Sort pairs of mistakes: first those that give most of the wrong results when made alone."""
     # one case of a part
     samples = list({case.part: case for case in reversed(cases) if case in wrong}.values())
     equal = {id(one): _count_equal(evidence, one, samples) for [one] in alone}
