@@ -224,8 +224,8 @@ def replace_nan(*arrays: torch.Tensor) -> list[torch.Tensor]:
 
 
 def second_call_case(cases: list[Case]) -> Case:
-    """Return the case of a second call: the first case with other values, in the part "again"."""
-    case = next(c for c in cases if c.part == "values" and c.is_usual)
+    """Return the case of a second call: that of the values, with others, in the part "again"."""
+    case = next((c for c in cases if c.part == "values" and c.is_usual), cases[0])
     name = f"{case.name}, called again with other values"
     other = replace(case, name=name, part="again", driver="second_call", repeats=case.driver)
     return replace(_with_other_values(other), gradients=())
