@@ -134,7 +134,7 @@ def _read(path: Path) -> tuple[dict[str, dict], bool]:
     except FileNotFoundError:
         pass
     except OSError as error:
-        _print_once(f"{path} cannot be read ({error.strerror or error}); nothing is stored there.")
+        _print_once(f"{path} cannot be read ({error.strerror or error}); it is left as it is.")
         return tables, False
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         number = 1
