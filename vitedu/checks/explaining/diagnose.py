@@ -165,7 +165,7 @@ def _name_numbers(evidence: Evidence, numeric: Problems) -> list[Diagnosis]:
     pairs = [a + b for a, b in itertools.combinations(alone, 2) if a[0].id != b[0].id]
     pairs = [pair for pair in pairs if known[0] in pair] if known else pairs
     rank = partial(_rank_pairs, evidence, alone, pairs, wrong)
-    # few cases first: two mistakes that do not fit them do not fit more
+    # few cases first: where no two mistakes fit them, none are looked for in more
     double = ((n, find(rank(views[n][0]), views[n][0])) for n in reversed(range(place)))
     fitting = itertools.takewhile(lambda found: found[1], double)
     place, matches = [(place, known), *fitting][-1]
