@@ -19,7 +19,7 @@ LENGTHS = {"sizes": _count, "keys": _lengthen}
 
 cases = shaped(
     "tokens: B N+1 D; keys: B N+1 d; sizes: B N+1; merge = r",
-    also("values", "", gradients=(), N=9, r=3),
+    also("values", "", gradients=(), N=9, r=4),
     also("no merge", "no merge", r=0),
     also("other sizes", "one merge", r=1),
     also("other sizes", "all even-placed ones of an odd number", N=7, r=4),
@@ -30,7 +30,8 @@ cases = shaped(
     # so many merges that every mistake shows
     also("batch of one", "a batch of one", B=1, N=12, r=6, values=LENGTHS),
     also("dtype", "float64", dtype=torch.float64, N=12, r=5),
-    *USUAL[2:],
+    also("layout", "its axes turned round in memory", turned=True, N=12, r=5),
+    *USUAL[3:],
     ranges={"B": (3, 4), "r": (2, 3), "D": (4, 7), "d": (4, 7), "N": (9, 12)},
     values={"sizes": _count},
     outputs=("tokens", "sizes"),
