@@ -4,6 +4,7 @@ A change of wording shows here first; read the new text as a student would befor
 """
 
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -89,6 +90,14 @@ def test_report_reads(answer, words):
     text = re.sub(r"\(line \d+: ", "(line ..: ", str(judge(answer, exercise, seed=3)))
     lines = [line.rstrip() for line in text.splitlines()]
     assert lines == re.sub(r"\n +…", "", words).strip("\n").splitlines()
+
+
+def test_report_in_the_readme_is_the_checkers():
+    """The README shows the first lines of what a student reads with seed 1."""
+    report = str(judge(mistaken("patchify", "channel_last"), "patchify", seed=1))
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    shown = readme[readme.index("✗ 1.1 patchify") :].split("\n```")[0]
+    assert report.startswith(shown) and shown.count("\n") == 5
 
 
 TWO = ("patches_by_column", "bottom_up")

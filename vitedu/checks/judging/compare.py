@@ -1,7 +1,8 @@
 """Compare numbers, errors and random results.
 
-Role: ``is_close`` for arrays. ``reader`` turns random results, which differ for every right answer,
-into facts that can be compared.
+Role: ``is_close`` for arrays, and ``describe_difference``, which stands after *got* in a report.
+``reader`` turns random results, which differ for every right answer, into facts that can be
+compared.
 """
 
 from collections.abc import Callable, Iterable
