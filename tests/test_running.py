@@ -16,6 +16,7 @@ from vitedu.course.notebooks import read as read_course
 from vitedu.course.notebooks import solve_notebook
 from vitedu.course.workspace import find_sources
 from vitedu.exercises import find, in_file
+from vitedu.grading import running
 from vitedu.grading.grades import Script, Submission
 from vitedu.grading.intake.extraction import Extraction, extract
 from vitedu.grading.intake.reading import read_submission
@@ -38,6 +39,7 @@ FULL = {
     "mended after a failed check": ["state = {'half': 1}", SCALED, CHECK, "state['half'] = 0.5"],
     "an experiment below a check": [GELU, "check(gelu)", "def gelu(x):\n    return x"],
     "wrong, then right": ["def gelu(x):\n    return x", CHECK, GELU],
+    "checked in eight cells": ["def gelu(x):\n    return x\ncheck(gelu)"] * 7 + [GELU, CHECK],
     "a file": ["open('a.txt', 'w').write('0.5')", "state = {'half': float(open('a.txt').read())}"]
     + [SCALED],
     "a module": ["%%writefile own.py\nhalf = 0.5", f"import own\nstate = vars(own)\n{SCALED}"],
@@ -67,6 +69,16 @@ def test_what_an_answer_misses_here_leaves_it_open(box, cells):
     result = grade_cells(box, "gelu", HEAD, *cells)
     assert (result.state, result.reason) == ("not_gradable", "import"), result.lines
     assert "it needs state" in result.detail
+
+
+def test_what_no_run_came_to_is_open_with_the_reason(box, monkeypatch):
+    """Never "no cell binds it": five processes ended above it, or the time was over before."""
+    result = grade_cells(box, "gelu", HEAD, *["import os\nos._exit(1)"] * 6, GELU)
+    assert (result.state, result.reason) == ("not_gradable", "crashed")
+    assert result.detail == "5 times this notebook ended its process"
+    monkeypatch.setattr(running, "STUDENT_SECONDS", 0.0)
+    result = grade_cells(box, "gelu", HEAD, GELU)
+    assert (result.state, result.reason) == ("not_gradable", "timeout")
 
 
 def test_a_reference_that_is_out_earns_nothing(box):

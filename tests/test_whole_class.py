@@ -19,7 +19,7 @@ from vitedu.grading.grades import safe_name
 
 pytestmark = pytest.mark.slow
 
-FEW = ["--exercises", "1.1", "PatchEmbed", "unpatchify", "--allow-unsafe"]
+FEW = "--exercises 1.1 1.3 PatchEmbed unpatchify --allow-unsafe".split()
 
 
 def tree(folder):
@@ -65,6 +65,7 @@ def test_the_example_class_shows_what_an_instructor_meets(graded, tmp_path, caps
     assert {outcome(rows, "anna", id)[0] for id in ("patchify", "unpatchify")} == {"passed"}
     assert outcome(rows, "cleo") == ("passed", "", str(float(find("patchify").points)))
     assert rows["ben", "patchify"]["misconceptions"] == "reshape_only"
+    assert rows["ben", "tokens_at_224"]["misconceptions"] == "no_class_token"
     assert outcome(rows, "ben", "unpatchify")[0] == "passed"  # a mistake costs its own points
     assert outcome(rows, "cleo", "unpatchify") == ("failed", "", "0.0")
     assert rows["cleo", "unpatchify"]["attempted"] == "no"
@@ -74,7 +75,7 @@ def test_the_example_class_shows_what_an_instructor_meets(graded, tmp_path, caps
     assert "1.1 cut an image into patches: every pixel stands where it should." in page
     assert "Missed by 3 of 5 who tried (60 %)." in page
     source = (out / "feedback" / f"{safe_name('anna')}.html").read_text("utf-8")
-    assert "3 of 3 exercises passed" in assert_harmless(source).said
+    assert "4 of 4 exercises passed" in assert_harmless(source).said
     assert main(["grade", "--out", str(tmp_path / "x")]) == 2
     assert "or --example" in capsys.readouterr().err
 
@@ -115,3 +116,6 @@ def test_a_person_decides_what_is_open(graded, tmp_path, capsys):
     fill_in(tmp_path / "filled.csv", [*rows.values()])
     assert main([*words, "--with", str(tmp_path / "filled.csv")]) == 2
     assert "points must be a number from 0 to" in capsys.readouterr().err and tree(mine) == before
+    new = [*words[:3], str(tmp_path / "new"), *words[4:]]
+    assert main([*new, "--with", str(tmp_path / "no.csv")]) == 2 and not (tmp_path / "new").exists()
+    assert "no.csv" in capsys.readouterr().err

@@ -28,7 +28,7 @@ from vitedu.grading.transport.wire import WireError, clean
 RUN_SECONDS = 100.0  # of one run of a notebook
 STUDENT_SECONDS = 400.0  # of all runs of a student; right ones take some 5 s
 MAX_RUNS = 5  # processes of one run: each ends at another cell
-MAX_PROBES = 6  # of one exercise in one process
+MAX_PROBES = 6  # of one exercise in one process, and one at the end
 MAX_LIST = 500  # of what the end of a run lists
 PLACES = {exercise.id: place for place, exercise in enumerate(EXERCISES)}
 MODULES = {exercise.id: exercise.module for exercise in EXERCISES}
@@ -152,6 +152,8 @@ class Run:
             else:
                 self.skipped.add(self.place)
                 self.troubles[self.script.cells[self.place].number] = words
+        else:
+            self.troubles[-1] = words[0], f"{MAX_RUNS} times this notebook ended its process"
         return self
 
     def _run_once(self, box: Any) -> tuple[str, str]:
@@ -252,8 +254,10 @@ class Run:
             go["passed"] = exercise not in self.ended
             return go
         place = None if word["final"] else max(self.place, 0)
-        if len(self.probed[exercise]) >= MAX_PROBES or place in self.probed[exercise]:
-            return go | {"passed": KINDS[exercise] == "value" or self.passed(exercise)}
+        is_over = len(self.probed[exercise]) >= MAX_PROBES and place is not None
+        if is_over or place in self.probed[exercise]:  # the end is judged all the same
+            passed = KINDS[exercise] == "value" or self.passed(exercise)
+            return go | {"passed": passed, "over": is_over}
         self.probed[exercise].add(place)
         self.checking = exercise
         results = self.judge.judge(exercise, self.remote, refused=bool(self.only))
@@ -354,6 +358,9 @@ class StudentRuns:
                 new, run = self._run_script(script, ids)
                 runs.append(run)
                 found |= {id: new[id] for id in new if _is_open(found.get(id))}
+            elif ids:
+                words = f"the {STUDENT_SECONDS:g} s of a student were over before it began"
+                runs.append(Run(script, ids, self, troubles={-1: ("timeout", words)}))
         return found, runs
 
     def _run_script(self, script: Script, ids: Sequence[str]) -> tuple[dict[str, Found], Run]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 
 from vitedu.checks.writing.checker import find_checker
-from vitedu.checks.writing.mistakes import Mistake, apply_edits, bare_source
+from vitedu.checks.writing.mistakes import apply_edits, bare_source
 from vitedu.course.notebooks import exercise_cells, read, solve_notebook
 from vitedu.course.workspace import find_sources
 from vitedu.exercises import in_notebook
@@ -73,6 +73,6 @@ def _wrong_answer(id: str, choice: str, stub: str) -> str:
     if choice == TYPING_ERROR:
         return bare_source(id).replace("):", ") :::", 1)
     mistake = next(each for each in find_checker(id).bank if each.id == choice)
-    if isinstance(mistake, Mistake):
+    if mistake.edits:
         return apply_edits(bare_source(id), [mistake.edits]) or stub
     return f"{id} = {mistake.value!r}"

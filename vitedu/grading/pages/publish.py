@@ -52,6 +52,8 @@ def main_grade(
         0. It means that every submission has a grade, even if some exercises are not gradable.
     """
     lines: list[str] = []
+    if decisions:
+        decisions.read_bytes()  # a wrong path ends here, before the class is graded
 
     def on_finish(store: Store, outcome: Outcome) -> None:
         decided = store_decisions(store, outcome, decisions) if decisions else ""
