@@ -16,13 +16,14 @@ from torchvision.transforms._presets import ImageClassification
 
 from vitedu.__main__ import main
 from vitedu.pretrained.loading import load_pretrained
+from vitedu.pretrained.published import publishes_head
 from vitedu.pretrained.reading import read_weights
 
 pytestmark = pytest.mark.slow  # torchvision and timm take seconds to load
 timm = pytest.importorskip("timm", reason="timm is an oracle here")
 
 TIMM_NAME = "vit_tiny_patch16_224"
-
+CLIP = "vit_base_patch16_clip_224.openai"
 
 CATEGORIES = "ant", "bee", "cat", "dog", "eel"
 
@@ -327,6 +328,7 @@ def test_predict_names_the_most_probable_classes(server, theirs, tmp_path, capsy
         (["--pretrained", "vit_test.MISSING", "{image}"], "Without a network"),
         (["--pretrained", "vit_test", "{text}"], "cannot be read as an image"),
         (["--pretrained", "vit_base_patch16_224.mae", "{image}"], "gives features and names nothi"),
+        (["--pretrained", CLIP, "{image}"], "gives features and names nothi"),
         (["--pretrained", "vit_test", "{image}", "--top", "0"], "top must be at least 1"),
         (["--pretrained", "vit_test", "{image}", "--device", "abacus"], "device 'abacus'"),
         (["--checkpoint", "x", "--weights", "y", "{image}"], "goes with --pretrained"),
@@ -339,6 +341,12 @@ def test_predict_refuses_in_one_line(server, tmp_path, capsys, words, message):
     places = {"image": tmp_path / "x.png", "text": tmp_path / "x.txt"}
     assert main(["predict", *(word.format(**places) for word in words)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_head_of_clip_names_nothing_but_where_a_file_has_another():
+    """Its 512 outputs are features; a file may hold a head for classes of its own."""
+    assert not publishes_head(CLIP) and not publishes_head(CLIP, 512) and publishes_head(CLIP, 10)
+    assert publishes_head("vit_b_16") and publishes_head("vit_tiny_patch16_224.augreg_in21k")
 
 
 def test_predict_takes_either_a_checkpoint_or_a_name(capsys):

@@ -46,9 +46,20 @@ def library_of(name: str) -> str:
     )
 
 
-def publishes_head(name: str) -> bool:
-    """Tell whether the weights of a name come with a head that names classes."""
-    return library_of(name) == "torchvision" or bool(timm_entry(name).num_classes)
+def publishes_head(name: str, num_outputs: int | None = None) -> bool:
+    """Tell whether a head names classes: the published one, or one of ``num_outputs`` in a file.
+
+    CLIP publishes a head that makes features; a file may hold the same, or have another in place.
+    """
+    if library_of(name) == "torchvision":
+        return True
+    from timm.data import infer_imagenet_subset
+
+    entry = timm_entry(name)
+    return bool(infer_imagenet_subset(entry.to_dict())) or num_outputs not in (
+        None,
+        entry.num_classes,
+    )
 
 
 @dataclass(frozen=True)
