@@ -89,7 +89,7 @@ lint: $(TEST_VENV)/.test ## check style, types, and form, budgets, links and sen
 	PYTHONPATH=$(CURDIR)/tests $(PY) -m proof.inspection
 	$(TEST_PY) -m pytest -q -p no:nbval tests/test_core.py
 
-slug: $(VENV)/.lab ## write REPO=owner/name into badges and links; without REPO, renew them for this version
+slug: $(VENV)/.lab ## write REPO=owner/name into all links; without REPO, renew them for this version
 	$(PY) -m vitedu slug $(REPO)
 
 colab: $(TEST_VENV)/.test ## run each notebook alone with Colab's versions (5 GB, PYTHON=python3.12)

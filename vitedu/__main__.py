@@ -1,10 +1,10 @@
 """The command line: ``vitedu``, or ``python -m vitedu``.
 
 Role: read the words, call the command (``vitedu.commands``), and turn its outcome into an exit
-status: 0 success, 1 what was checked does not hold, 2 wrong use. A mistake of the caller
-(ValueError, a missing or unreadable file) is one line on stderr and status 2, and so is every other
-error, such as one in a student's file. Each command imports what it needs, so that ``--help``,
-``list``, ``hint`` and ``progress`` answer without loading torch.
+status: 0 success, 1 what was checked does not hold, 2 wrong use, 130 stopped. A mistake of the
+caller (ValueError, a missing or unreadable file) is one line on stderr and status 2, and so is
+every other error, such as one in a student's file. Each command imports what it needs, so that
+``--help``, ``list``, ``hint`` and ``progress`` answer without loading torch.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
             module.add_commands(commands)
         parts.append("\n".join([f"{group}, such as: vitedu {example}", *commands.lines]))
     words = "vitedu COMMAND --help: its options. Exit status: 0 success, "
-    words += "1 what was checked does not hold, 2 wrong use."
+    words += "1 what was checked does not hold, 2 wrong use, 130 stopped."
     parser.epilog = "\n\n".join([*parts, words])
     return parser
 

@@ -17,13 +17,13 @@ def add_commands(commands: Commands) -> None:
     add_path(commands.add("bundle", collect_wheels, text), "folder", "build/bundle")
     new = commands.add("test", run_tests, "pass every test of a clone; sets them up if need be")
     new.add_argument("words", nargs="*", metavar="-- WORD", help="for pytest, such as -- -k patch")
-    new = commands.add("slug", set_repository, "write the address of a clone into badges and links")
+    new = commands.add("slug", set_repository, "write the address of a clone into all links")
     new.add_argument("repository", nargs="?", help="owner/name; without it, renew this version's")
     new = commands.add("solve", solve_notebooks, "write notebooks with the references filled in")
     new.add_argument("path", type=Path, help="a notebook or a folder of them")
     add_path(new, "--out", "build/solved")
     new = commands.add(
-        "lint", lint_notebooks, "say where notebooks, references, syllabus and checkers disagree"
+        "lint", lint_notebooks, "say where notebooks, references and syllabus disagree"
     )
     new.add_argument("path", type=Path, help="a notebook or a folder of them")
     add_flag(new, "--fix", "first write stubs and check cells, and clear outputs")

@@ -26,9 +26,9 @@ from vitedu.commands import (
 JSON_HELP = (
     "print a JSON list and nothing else, an object for each exercise: exercise (its id), "
     "status (passed, failed, error, not_attempted or not_checked), points, max_points, "
-    "remarks (a list of objects: part, message, points lost), mistakes (a list of the ids of those "
-    "recognised) and seconds (that the check took); of a Python file also whose the part is "
-    "(yours, the course's or open)"
+    "remarks (a list of objects: part, message, points, which are those lost), mistakes (a list of "
+    "the ids of those recognised) and seconds (that the check took); of a Python file also whose "
+    "the part is (yours, the course's or open)"
 )
 
 # shell -> the line that makes it complete, to be written where it starts
@@ -51,9 +51,9 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01")
     add_flag(new, "--parts", "the parts of each check too: idea or polish, points")
     add_flag(new, "--models", "instead: the models that come along")
-    text = "judge the answers in a notebook, a Python file or a folder of them"
+    text = "judge the answers in a notebook, a Python file or a folder of notebooks"
     new = commands.add("check", check_path, text)
-    text = "a file with answers (.ipynb, .py), or a folder of them; nothing is changed"
+    text = "a file with answers (.ipynb, .py), or a folder of notebooks; nothing is changed"
     new.add_argument("path", type=Path, metavar="PATH", help=text)
     new.add_argument(
         "--seconds", type=float, default=600, help="time limit of one cell (default: %(default)s)"
@@ -67,7 +67,9 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01")
     text = "write your model as one file: your parts that passed; the course has the others"
     new = commands.add("export", export, text)
-    new.add_argument("file", nargs="?", type=Path, help="default: my_vit.py where it stands")
+    new.add_argument(
+        "file", nargs="?", type=Path, help="default: my_vit.py; with --onnx model.onnx"
+    )
     add_flag(new, "--force", "write over a file that was edited")
     text = "with the text of the references, so that it runs without vitedu (my_vit_complete.py)"
     add_flag(new, "--complete", text)
@@ -178,7 +180,7 @@ def list_parts(exercise: str) -> Iterator[tuple[str, float, str, str]]:
 
 
 def check_path(args: Namespace) -> int:
-    """Judge a notebook, a Python file or a folder of them; status 1 unless everything passed."""
+    """Judge a notebook, a Python file or a folder; status 1 unless everything passed."""
     from vitedu.course.tour import CheckedFile, check_file
     from vitedu.exporting.importing import YOURS, find_owners
 

@@ -18,7 +18,7 @@ def add_commands(commands: Commands) -> None:
     )
     new.add_argument("--preset", help="which model (default: vit_micro_patch8_32)")
     add_model(new, "a my_vit.py in place of a preset: its model, trained by its own loop")
-    text = "in place of a preset: weights to start from; of list --models, vit_b_16, ..., or a run"
+    text = "in place of a preset: weights to start from; a ViT of list --models, vit_b_16, or a run"
     new.add_argument("--pretrained", metavar="NAME", help=text)
     new.add_argument("--weights", metavar="FILE", help="with --pretrained: a file, no download")
     add_flag(new, "--example", "draw a folder of three kinds, drawings/, and learn it from weights")
@@ -38,8 +38,8 @@ def add_commands(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="NAME=VALUE",
-        help="any field of TrainConfig or ViTConfigWithOptions, such as batch_size=64 or "
-        "rope=true; one or several; a name that does not exist lists all",
+        help="any field of TrainConfig or ViTConfigWithOptions, but not of the data: batch_size=64 "
+        "or rope=true; one or several; a name that does not exist lists all",
     )
     new.add_argument("--out", type=Path, help="folder of the run (default: runs/PRESET-DATA-seedN)")
     add_flag(new, "--resume", "go on with the unfinished run in that folder")
@@ -92,7 +92,8 @@ def train_model(args: Namespace) -> int:
     settings = [f"{name}={text}" for name, text in values.items() if text not in ("None", "auto")]
     start = args.model or args.preset or args.pretrained or DEFAULT_PRESET
     what = f"{Path(start).name.removesuffix('.py')}-{Path(args.data or DEFAULT_DATA).name}"
-    args.out = args.out or Path("runs", f"{what}-seed{args.seed or 0}")
+    seed = dict(pair.split("=") for pair in [*settings, *args.set] if pair.startswith("seed="))
+    args.out = args.out or Path("runs", f"{what}-seed{seed.get('seed', 0)}")
     words = {name: getattr(args, name) for name in WORDS}
     options = {"resume": args.resume, "model_path": args.model}
     return main_train(args.out, words, settings + args.set, **options)
