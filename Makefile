@@ -49,7 +49,7 @@ test: $(TEST_VENV)/.test ## set up if need be, pass every test
 notebooks: $(TEST_VENV)/.test ## run all notebooks, as committed and solved, in the quick profile
 	VITEDU_WHOLE=1 $(PYTEST) -m notebook tests/test_notebooks.py $(TEST_ARGS)
 
-proof: $(VENV)/.lab ## judge mistakes, right answers and mutants (EXERCISE=patchify, or all, which takes over an hour; ANSWERS=my_answers.py)
+proof: $(VENV)/.lab ## judge mistakes, right answers and mutants (EXERCISE=patchify, or all, which takes half an hour on two fast cores; ANSWERS=my_answers.py)
 	PYTHONPATH=$(CURDIR)/tests $(PY) -m proof $(EXERCISE) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ANSWERS),--audit $(ANSWERS))
 
 bench-checks: $(TEST_VENV)/.test ## how long a student waits for a verdict

@@ -89,8 +89,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """Start two workers more than there are cores: each often waits for processes and limits."""
-    return (os.cpu_count() or 1) + 2
+    """Start one worker more than there are cores: each waits for processes and limits at times."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
