@@ -101,7 +101,7 @@ define IN_CHROMIUM
 @test -x "$(CHROMIUM)" || { echo "There is no Chromium here. On Debian and Ubuntu: apt install chromium."; \
   echo "Or name a browser of its family: make $@ CHROMIUM=/usr/bin/google-chrome"; exit 2; }
 $(TEST_PY) -m pip install --quiet $(PIP_ARGS) --editable ".[browser]"
-CHROMIUM="$(CHROMIUM)" VITEDU_LAB_PYTHON=$(CURDIR)/$(PY) $(PYTEST) -n 0 -m browser $(TEST_ARGS)
+CHROMIUM="$(CHROMIUM)" VITEDU_LAB_PYTHON=$(CURDIR)/$(PY) $(PYTEST) -n 2 -m browser $(TEST_ARGS)
 endef
 
 browser: $(TEST_VENV)/.test ## drive JupyterLab and the pages in Chromium, as students see them (CHROMIUM=/path/to/it)
