@@ -18,10 +18,12 @@ from vitedu.attention import (
 )
 
 
-def test_split_heads_rejects_a_remainder():
+def test_a_remainder_is_refused():
     """12 columns do not go into 5 heads."""
     with pytest.raises(ValueError, match="embed_dim=12, num_heads=5, remainder 2"):
         split_heads(torch.zeros(2, 5, 12), 5)
+    with pytest.raises(ValueError, match="embed_dim=12, num_heads=5"):
+        MultiHeadAttention(12, 5)
 
 
 def test_order_blindness_is_measured():

@@ -279,11 +279,18 @@ def test_answer_that_needs_another_library_is_not_gradable_and_says_why(box, lib
     sources = (
         f"from {library} import gelu as theirs\ngelu = theirs\n",
         f"import {library}\ndef gelu(x):\n    return {library}.gelu(x)\n",
+        f"def gelu(x):\n    import {library}\n    return {library}.gelu(x)\n",
     )
     for source in sources:
         result = grade(box, "gelu", source)
         assert (result.state, result.reason, result.points) == ("not_gradable", "import", None)
         assert f"No module named '{library}'" in result.detail
+
+
+def test_answer_that_needs_too_much_memory_is_not_gradable(box):
+    """Torch refuses 400 GB with an error, which is no wrong answer."""
+    result = grade(box, "gelu", "import torch\ndef gelu(x):\n    return torch.zeros(10**11)\n")
+    assert (result.state, result.reason) == ("not_gradable", "memory"), result.detail
 
 
 def test_values_of_all_kinds_have_full_points(box):
