@@ -150,6 +150,8 @@ def test_progress_prints_every_exercise(capsys):
     progress("03_encoder")
     text = capsys.readouterr().out
     assert all(e.id in text for e in exercises.in_notebook("03_encoder"))
+    progress("patchify")
+    assert "there is not a notebook 'patchify'" in capsys.readouterr().out
 
 
 def public_parameters(body):

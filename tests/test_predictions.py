@@ -28,6 +28,7 @@ from vitedu.course.predictions import again, compare, confirm, predictions_in
         (float("nan"), float("nan"), {}, "predicted nan, measured nan, right"),
         (float("inf"), 1.0, {}, "predicted inf, measured 1"),
         (3, ["b"], {}, "predicted 3, measured ['b']"),
+        (10**400, 9, {}, "predicted inf, measured 9"),  # no float holds it
         ((1, 2), (1, 2, 3), {}, "predicted (1, 2), measured (1, 2, 3)"),
         ([3], [3], {}, "predicted [3], measured [3], right"),
         ([0, 1], [3, 4], {}, "predicted [0, 1], measured [3, 4]"),
@@ -63,8 +64,13 @@ def test_compare_repeats_a_single_name(capsys):
         (np.arange(4), "✗ your line gives the shape (4,); (2, 2) is asked for"),
         ([[0, 2], [1, 3]], "✗ right shape, wrong order: your line gives [[0, 2], [1, 3]]"),
         (None, "None so far: write your line, then run the cell again"),
+        (
+            torch.arange(4.0, requires_grad=True).reshape(2, 2),
+            "✓ shape (2, 2), every number in its place",
+        ),
+        ([[0], [1, 2]], "✗ your line gives rows of different lengths; (2, 2) is asked for"),
     ],
-    ids=["right", "shape", "order", "open"],
+    ids=["right", "shape", "order", "open", "gradient", "ragged"],
 )
 def test_confirm_tells_shape_and_order_apart(capsys, yours, expected):
     """One line, whatever was written."""

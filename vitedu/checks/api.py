@@ -2,7 +2,7 @@
 ``export_model``.
 
 Role: find the checker, run the check, show the report and store the result. Nothing here raises
-because of a student's code or a mistyped id.
+because of a student's code or a mistyped id, but ``export_model``, which says what does not fit.
 """
 
 import contextlib
@@ -95,17 +95,20 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     if seed is None:
         seed = int.from_bytes(os.urandom(3), "big")
     if not isinstance(seed, int):
-        return _refusal(name, answer, f"seed must be an integer (got {reprlib.repr(seed)})")
+        message = f"seed must be an integer (got {reprlib.repr(seed)})"
+        return _refusal(name, answer, message, "the seed is not a number")
     checker = find_checker(name)
     if is_reference(answer, name):
         return Report(name, reference=checker.reference, answer=answer).set_reference()
     return judge_answer(checker, answer, int(seed))
 
 
-def _refusal(name: str, answer: Any, message: str) -> Report:
+def _refusal(
+    name: str, answer: Any, message: str, headline: str = "the exercise is not known"
+) -> Report:
     report = Report(name, reference=answer, answer=answer)
     report.findings = [Finding("exercise", False, message)]
-    return report.end("error", "the exercise is not known", ("note", message))
+    return report.end("error", headline, ("note", message))
 
 
 def _describe_fault(error: Exception) -> str:

@@ -44,8 +44,13 @@ def progress(notebook: str | None = None, *, end: bool = False) -> None:
     A notebook also shows which parts of the model are the student's. ``end``: this is its last
     cell, so nothing of it is left to read.
     """
-    if notebook and end:
-        kept.keep(store.ENDS, exercises.notebook_named(notebook), 1)
+    notebook = notebook or None
+    try:
+        if notebook and (name := exercises.notebook_named(notebook)) and end:
+            kept.keep(store.ENDS, name, 1)
+    except ValueError as error:
+        print_text(str(error))
+        return
     show(store.table_text(notebook), store.progress_html(notebook))
 
 

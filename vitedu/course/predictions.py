@@ -7,6 +7,7 @@ them in.
 
 import math
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Real
@@ -50,7 +51,7 @@ def compare(
         measured: the measurement. A tuple is compared item by item with as many guesses; a list
             counts as one measurement.
         what: what was measured, or a sequence of names, one for each item.
-        form: format of the numbers, such as ".1%"; default four digits.
+        form: format of the numbers, such as ".1%"; default four digits, whole numbers in full.
         notebook: where it was predicted, for ``again``; by default nothing is kept.
 
     Example:
@@ -176,7 +177,13 @@ def confirm(yours: Any, wanted: Sequence) -> None:
     """
     import numpy as np
 
-    given, target = np.asarray(yours), np.asarray(wanted)
+    yours = yours.tolist() if hasattr(yours, "tolist") else yours  # with a gradient, too
+    target = np.asarray(wanted)
+    try:
+        given = np.asarray(yours)
+    except ValueError:
+        print(f"✗ your line gives rows of different lengths; {target.shape} is asked for")
+        return
     if yours is None:
         print("None so far: write your line, then run the cell again")
     elif given.shape != target.shape:
@@ -192,8 +199,10 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _to_number(value: Any) -> Any:
-    """Turn a 0-d tensor or NumPy scalar into a Python number."""
-    return value.item() if getattr(value, "shape", None) == () else value
+    """Turn a 0-d tensor or NumPy scalar into a Python number that a float can hold."""
+    value = value.item() if getattr(value, "shape", None) == () else value
+    is_huge = isinstance(value, int) and abs(value) > sys.float_info.max
+    return value if not is_huge else math.inf if value > 0 else -math.inf
 
 
 def _write(value: Any, form: str, sign: str = "") -> str:
