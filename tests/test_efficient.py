@@ -118,7 +118,10 @@ def test_merging_equal_tokens_changes_nothing_if_sizes_count():
             return x, torch.ones_like(sizes)
 
         merged, forgot = (forward_with(model, images, step) for step in (merging, forgetful))
+        everywhere = [torch.ones(1, 1, dtype=torch.bool)] * 2
+        masked = forward_with(model, images, merging, everywhere)
     torch.testing.assert_close(merged, whole, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(masked, merged)
     assert (forgot - whole).abs().max() > 1e-3
 
 

@@ -8,7 +8,7 @@ from vitedu.bench.pretraining import CNN, DINO, MASKED, photo_view, pretrain
 from vitedu.data import load_data
 from vitedu.data.photograph import FOLDER as PHOTOGRAPHS
 from vitedu.extras.options import build_model, preset
-from vitedu.less_data import MaskedAutoencoder
+from vitedu.less_data import DistilledViT, MaskedAutoencoder
 from vitedu.pretrained import load_pretrained, preprocessing, reading
 from vitedu.pretrained.reading import shipped_models
 
@@ -50,5 +50,8 @@ def test_unknown_names_and_fused_encoders_are_refused(tmp_path):
         pretrain("cnn", tmp_path)
     with pytest.raises(ValueError, match="epochs must be positive"):
         pretrain(CNN, tmp_path, epochs=0, data=load_data(limit=1, held_out=10))
-    with pytest.raises(ValueError, match="fused=False"):
-        MaskedAutoencoder(build_model(preset("vit_pico_patch4_32", fused=True)))
+    for name, value in {"fused": True, "rope": True, "num_registers": 2}.items():
+        with pytest.raises(ValueError, match=f"an encoder with {name} takes no part"):
+            MaskedAutoencoder(build_model(preset("vit_pico_patch4_32", **{name: value})))
+    with pytest.raises(ValueError, match="has one token; use fused=False"):
+        DistilledViT(preset("vit_pico_patch4_32", fused=True, num_registers=1))

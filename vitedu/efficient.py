@@ -200,7 +200,7 @@ def merge_tokens(
     """Merge the patch tokens that resemble another one most, instead of dropping any.
 
     Args:
-        tokens: (B, N+1, D), class token first.
+        tokens: (B, N+1, D), class token first, N at least 2.
         keys: (B, N+1, d), by which tokens are compared.
         sizes: (B, N+1), how many patches each token stands for.
         merge: by how many tokens the sequence shrinks.
@@ -287,7 +287,7 @@ def forward_with(
     every softmax ("proportional attention").
 
     Args:
-        model: with a class token, in eval mode.
+        model: with a class token, in eval mode; without rope, qk_norm and norm_first.
         images: (B, C, H, W).
         shorten: called after the attention of each block, as shorten(block number, tokens (B, T,
             D), the class token's weights (B, N), keys (B, T, hd), sizes (B, T)); gives tokens and
@@ -306,11 +306,14 @@ def forward_with(
         parts = block.attn.qkv(block.norm1(x)).chunk(3, dim=-1)
         q, k, v = (split_heads(part, nh) for part in parts)  # (B, nh, T, hd)
         counts = None if (sizes == 1).all() else sizes.log()[:, None, None]  # (B, 1, 1, T)
-        mask = masks[i] if masks else counts
+        mask = masks[i] if masks else None
+        if counts is not None:
+            mask = counts if mask is None else counts.masked_fill(~mask, -torch.inf)
         attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         x = x + block.attn.proj(merge_heads(attended))
         if shorten:
             scores = q[:, :, :1] @ k.mT / q.shape[-1] ** 0.5  # (B, nh, 1, T)
+            scores = scores if counts is None else scores + counts
             looks = scores.softmax(dim=-1)[:, :, 0, 1:].mean(dim=1)  # (B, N)
             x, sizes = shorten(i, x, looks, k.mean(dim=1), sizes)
         x = x + block.mlp(block.norm2(x))

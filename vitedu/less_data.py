@@ -47,7 +47,7 @@ def mixup(
 
     Args:
         images: (B, C, H, W) float.
-        labels: (B,) integers, the true classes.
+        labels: (B,) int64, the true classes.
         num_classes: K.
         lam: the weight of the image in its own place, in [0, 1]; its partner has the rest.
         permutation: (B,) integers; the partner of image i is image ``permutation[i]``.
@@ -81,7 +81,7 @@ def cutmix(
 
     Args:
         images: (B, C, H, W), float or uint8.
-        labels: (B,) integers, the true classes.
+        labels: (B,) int64, the true classes.
         num_classes: K.
         box: (top, left, bottom, right) in pixels, bottom and right exclusive. What lies outside of
             the image is cut off; nothing may be left of it.
@@ -163,7 +163,7 @@ def distillation_loss(
         cls_logits: (B, K), of the head that reads the class token.
         dist_logits: (B, K), of the head that reads the distillation token.
         teacher_logits: (B, K), of a trained model.
-        labels: (B,) integers, the true classes.
+        labels: (B,) int64, the true classes.
 
     Returns:
         A 0-d tensor: half the cross-entropy of the class head with the labels, plus half that of
@@ -307,7 +307,7 @@ def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor, lr: float) -> 
 def random_resized_crop(
     images: torch.Tensor, least: float, generator: torch.Generator
 ) -> torch.Tensor:
-    """Cut a random square window out of every image and enlarge it to the whole image.
+    """Cut a random window of every image's own proportions and enlarge it to the whole image.
 
     Args:
         images: (B, C, H, W) float.
@@ -341,7 +341,10 @@ class DistilledViT(VisionTransformerWithOptions):
     In training it gives the logits of both heads; in eval mode the mean of both, as logits.
 
     Args:
-        config: with a class token and one register, which serves as distillation token.
+        config: with a class token and one register, which serves as distillation token; not fused.
+
+    Raises:
+        ValueError: fused, whose last block keeps the class token alone.
 
     Example:
         >>> config = ViTConfigWithOptions(8, 4, embed_dim=12, depth=1, num_heads=3, num_registers=1)
@@ -354,6 +357,8 @@ class DistilledViT(VisionTransformerWithOptions):
 
     def __init__(self, config: ViTConfigWithOptions):
         super().__init__(config)
+        if config.fused:
+            raise ValueError("the last block of a fused model has one token; use fused=False.")
         self.head_dist = nn.Linear(config.embed_dim, config.num_classes)
 
     def forward(self, images: torch.Tensor):
@@ -370,8 +375,11 @@ class MaskedAutoencoder(nn.Module):
     """An encoder that sees a few patches, and a small decoder that guesses the pixels of all.
 
     Args:
-        encoder: a ``VisionTransformer`` with a class token. It is what is kept afterwards.
+        encoder: with a class token, not fused, without rope and registers. It is kept afterwards.
         masking: the function that hides tokens, such as ``random_masking``.
+
+    Raises:
+        ValueError: an encoder that does not take a part of its patches.
 
     Example:
         >>> from vitedu.vit import ViTConfig
@@ -389,8 +397,8 @@ class MaskedAutoencoder(nn.Module):
     def __init__(self, encoder: VisionTransformer, masking: Callable = random_masking):
         super().__init__()
         config, D = encoder.config, encoder.config.embed_dim
-        if getattr(config, "fused", False):
-            raise ValueError("the last block of a fused encoder keeps no patches; use fused=False.")
+        if wrong := [n for n in ("fused", "rope", "num_registers") if getattr(config, n, False)]:
+            raise ValueError(f"an encoder with {wrong[0]} takes no part of its patches.")
         self.encoder, self.masking = encoder, masking
         self.mask_token = nn.Parameter(torch.zeros(1, 1, D))
         self.register_buffer("positions", sincos_positions_2d(config.grid_size, D)[None])

@@ -201,7 +201,8 @@ def sincos_positions_2d(grid_size: tuple[int, int], embed_dim: int) -> torch.Ten
         torch.Size([6, 8])
 
     Reference: Beyer et al. 2022, "Better plain ViT baselines for ImageNet-1k" (arXiv 2205.01580);
-    their order of columns differs: all sines first.
+    their columns differ: the column of the grid first, in each half sines before cosines, and
+    frequencies that end at exactly 1/10000.
     """
     if embed_dim % 4:
         raise ValueError(
