@@ -1,8 +1,8 @@
 """vitedu: learn how a Vision Transformer works by writing every part of it.
 
 ``from vitedu import check, challenge, hint, solution, progress, reset`` is all that a notebook
-needs; the rest is imported from its module. Importing the package alone is fast: the first check
-loads torch.
+needs; the rest is imported from its module. Importing the package alone is fast: the first
+name that is imported from it loads torch.
 
 On Linux torch's threads wait for each other in a loop that keeps the core busy. Where another
 program wants the core too, they wait for a thread that is not running, and training takes ten times

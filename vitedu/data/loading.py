@@ -34,7 +34,7 @@ Limits = tuple[int | None, int | None, int | None]  # images of each split; None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
-    """The images of one purpose, in an order in which neighbours are of different classes."""
+    """The images of one purpose, mixed: every beginning holds the classes in their shares."""
 
     images: torch.Tensor  # (N, C, H, W) uint8
     labels: torch.Tensor  # (N,) int64, indices into the class names
@@ -57,8 +57,8 @@ class Data:
     train: Split
     validation: Split
     test: Split
-    mean: torch.Tensor  # (C,) of the training pixels, on a scale of 0 to 1
-    std: torch.Tensor  # (C,) of the training pixels, over all images at once
+    mean: torch.Tensor  # (C,) of all training pixels (CIFAR-10: whatever the limit), from 0 to 1
+    std: torch.Tensor  # (C,) of the same pixels, over all images at once
 
     @property
     def num_classes(self) -> int:
@@ -76,7 +76,7 @@ class Data:
         return self.train.images.shape[2]
 
     def normalize(self, images: torch.Tensor) -> torch.Tensor:
-        """Map uint8 images (..., C, H, W) to floats whose training pixels have mean 0 and std 1."""
+        """Map uint8 images (..., C, H, W) to floats: of all training pixels mean 0 and std 1."""
         mean, std = self._statistics(images)
         return (images.float() / 255 - mean) / std
 

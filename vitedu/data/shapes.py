@@ -111,7 +111,7 @@ def draw_shapes(
 
     Returns:
         images (count, 3, S, S) uint8, labels (count,) int64, masks (count, S, S) bool, true on the
-        object. Every ten images in a row hold each class once.
+        object. Images 0 to 9, 10 to 19 and so on hold each class once.
 
     Example:
         >>> images, labels, masks = draw_shapes(20, seed=1)

@@ -95,7 +95,7 @@ def _accuracy(model: torch.nn.Module, module: ModuleType, split) -> float:
 
 
 def race_table(folder: Path) -> str:
-    """Write the best line of everybody in a folder, the best first."""
+    """Write the best line of everybody and each budget in a folder, the best first."""
     best: dict[tuple[str, float], dict] = {}
     for path in sorted(Path(folder).rglob("*.jsonl")):
         for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):

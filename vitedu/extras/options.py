@@ -38,11 +38,11 @@ class ViTConfigWithOptions(ViTConfig):
     stem_depth: int = 1  # of a conv stem, layers that look again after each halving of the image
     num_registers: int = 0  # learned tokens behind the class token, which no head reads
     drop_rate: float = 0.0  # in training, share of the numbers set to 0 at the end of each branch
-    drop_path_rate: float = 0.0  # in training, share of images that skip the last block's branches
+    drop_path_rate: float = 0.0  # in training, share of images that skip the last of several blocks
     # of published models since 2021
     mlp: str = "gelu"  # "gelu" (the paper), "quick_gelu" (CLIP) or "swiglu"
     norm_first: bool = False  # a norm over all tokens before the first block, as in CLIP
-    norm_eps: float = 1e-6  # of every norm
+    norm_eps: float = 1e-6  # of every norm but those of QK-norm and of a conv stem
 
     has_options = True  # no field: what models without it refuse
 

@@ -36,7 +36,7 @@ class TrainConfig:
     optimizer: str = "adamw"
     freeze: int = 0  # the first blocks, and the embedding with them, that keep their weights
     layer_decay: float = 1.0  # a block's learning rate, as a share of that of the block above it
-    weight_decay: float = 0.05  # of matrices and convolution kernels only
+    weight_decay: float = 0.05  # of all but vectors, cls_token and pos_embed
     betas: tuple[float, float] = (0.9, 0.95)  # AdamW's memory of the gradient and of its square
     label_smoothing: float = 0.0  # share of the target spread over all classes
     clip_norm: float = 1.0  # gradients longer than this are shortened to it; 0 never

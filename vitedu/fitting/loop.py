@@ -367,9 +367,11 @@ def fingerprint(split: Any) -> str:
 def check_split(split: Any, name: str) -> None:
     """Refuse images that the loop cannot use, before any time is spent on them."""
     images, labels = split.images, split.labels
-    is_bytes = images.dtype == torch.uint8 and images.ndim == 4
+    is_tensor = isinstance(images, torch.Tensor)
+    is_bytes = is_tensor and images.dtype == torch.uint8 and images.ndim == 4
     if not is_bytes or len(images) != len(labels) or not len(labels):
+        kind = f"{images.dtype} of shape {tuple(images.shape)}" if is_tensor else type(images)
         raise ValueError(
-            f"{name} images must be uint8 of shape (N, C, H, W), at least one, with a label each "
-            f"(got {str(images.dtype)[6:]} of shape {tuple(images.shape)}, {len(labels)} labels)."
+            f"{name} images must be a uint8 tensor (N, C, H, W), at least one, with a label each "
+            f"(got {kind}, {len(labels)} labels)."
         )

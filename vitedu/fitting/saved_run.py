@@ -119,8 +119,9 @@ def load_with_head(name: str, weights: Path | None) -> VisionTransformer:
         raise ValueError(f"{name} is there to compare with and names no pictures.")
     has_head = record["labels"] if record else weights or publishes_head(name)
     model = load_pretrained(name, weights=weights) if has_head else None
-    size = model.head.out_features if model and isinstance(model.head, nn.Linear) else 0
-    if not size or not (record or publishes_head(name, size)):
+    head = model and model.head
+    is_named = isinstance(head, nn.Linear) and (record or publishes_head(name, head.out_features))
+    if model is None or not is_named:
         raise ValueError(
             f"{name} has no head, so it gives features and names nothing. They are good to compare "
             "pictures by, and for a head that learns your own classes: "

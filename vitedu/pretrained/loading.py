@@ -75,7 +75,7 @@ def load_pretrained(
         if tensors is None:
             print(textwrap.fill(reading.describe_shipped(name), 90, subsequent_indent="  "))
         if isinstance(model, ResNet):
-            if (image_size, num_classes) not in ((None, None), (32, 10)):
+            if image_size not in (None, 32) or num_classes not in (None, 10):
                 raise ValueError(f"{name} is a CNN for 32 pixels and 10 classes, as it is.")
             return model.eval()  # type: ignore[return-value]
     elif library_of(name) == "torchvision":
