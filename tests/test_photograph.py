@@ -41,6 +41,7 @@ SOURCES = {
     "array": RED,
     "tensor": torch.from_numpy(RED).permute(2, 0, 1),
     "floats": RED / 255,
+    "integers": RED.astype(np.int64),
     "PIL image": Image.fromarray(RED),
 }
 
@@ -71,3 +72,9 @@ def test_pixels_of_another_shape_are_refused(shape):
     """One line that says the shapes there are and the one that came."""
     with pytest.raises(ValueError, match="pixels .* or \\(3, H, W\\) \\(got shape \\("):
         square_photograph(np.zeros(shape), 32)
+
+
+def test_floats_beyond_one_are_refused():
+    """They would all be white."""
+    with pytest.raises(ValueError, match="got 200.; divide by 255"):
+        square_photograph(RED.astype(np.float32), 5)

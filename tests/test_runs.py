@@ -111,6 +111,7 @@ def test_train_gives_the_same_weights_for_the_same_seed(folder, tmp_path):
     [
         (["--preset", "vit_micro_patch8_33"], "Did you mean 'vit_micro_patch8_32'"),
         (["--epochs", "0"], "epochs must be positive"),
+        (["--set", "crop_padding=-1"], "crop_padding must be None or not negative"),
         (["--lr", "nan"], "lr must be positive"),
         (["--set", "cutmix_shar=1"], "named 'cutmix_shar'. Did you mean cutmix_share?"),
         (["--set", "image_size=64"], "set image_size: --image-size does, one number for square"),

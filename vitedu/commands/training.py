@@ -92,7 +92,7 @@ def train_model(args: Namespace) -> int:
     settings = [f"{name}={text}" for name, text in values.items() if text not in ("None", "auto")]
     start = args.model or args.preset or args.pretrained or DEFAULT_PRESET
     what = f"{Path(start).name.removesuffix('.py')}-{Path(args.data or DEFAULT_DATA).name}"
-    seed = dict(pair.split("=") for pair in [*settings, *args.set] if pair.startswith("seed="))
+    seed = dict(pair.split("=", 1) for pair in [*settings, *args.set] if pair.startswith("seed="))
     args.out = args.out or Path("runs", f"{what}-seed{seed.get('seed', 0)}")
     words = {name: getattr(args, name) for name in WORDS}
     options = {"resume": args.resume, "model_path": args.model}

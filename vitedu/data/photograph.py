@@ -48,14 +48,15 @@ def square_photograph(source: Any, image_size: int) -> np.ndarray:
 
     Args:
         source: a path; one of ``PHOTOGRAPHS``; a PIL image; pixels (H, W), (H, W, 3) or (3, H, W),
-            an array or a tensor, uint8 or floats in [0, 1].
+            an array or a tensor, integers from 0 to 255 or floats in [0, 1].
         image_size: side of the square, in pixels.
 
     Returns:
         (3, image_size, image_size), uint8.
 
     Raises:
-        ValueError: there is no such file, it is no image, or the pixels have another shape.
+        ValueError: there is no such file, it is no image, or the pixels have another shape or go
+            far beyond 1.
 
     Example:
         >>> square_photograph("chelsea", 32).shape, square_photograph(np.ones((9, 5)), 4).shape
@@ -75,7 +76,11 @@ def square_photograph(source: Any, image_size: int) -> np.ndarray:
         if pixels.ndim != 3 or pixels.shape[2] not in (1, 3) or not pixels.size:
             shapes = "pixels (H, W), (H, W, 3) or (3, H, W)"
             raise ValueError(f"a photograph is a path, or {shapes} (got shape {pixels.shape}).")
-        if pixels.dtype != np.uint8:
+        if pixels.dtype.kind in "iu":
+            pixels = pixels.clip(0, 255).astype(np.uint8)
+        elif pixels.max() > 2:  # a little above 1 is what rounding does
+            raise ValueError(f"floats must lie in [0, 1] (got {pixels.max():g}); divide by 255.")
+        else:
             pixels = (255 * pixels.clip(0, 1)).round().astype(np.uint8)
         pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
         square = to_square(Image.fromarray(pixels), image_size)

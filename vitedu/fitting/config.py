@@ -6,6 +6,7 @@ that become its fields (``runs``).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -14,6 +15,8 @@ OPTIMIZERS = ("adamw", "muon")
 RANGES: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("epochs batch_size lr", "be positive", lambda x: x > 0),
     ("final_lr freeze weight_decay clip_norm clean_epochs", "not be negative", lambda x: x >= 0),
+    ("epochs batch_size freeze clean_epochs", "be whole", lambda x: isinstance(x, Integral)),
+    ("crop_padding", "be None or not negative", lambda x: x is None or x >= 0),
     ("warmup_share label_smoothing ema_decay", "be in [0, 1)", lambda x: 0 <= x < 1),
     ("layer_decay", "be in (0, 1]", lambda x: 0 < x <= 1),
     ("policy_share policy_strength mixup_share", "be in [0, 1]", lambda x: 0 <= x <= 1),
