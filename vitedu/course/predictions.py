@@ -18,10 +18,10 @@ from vitedu.course import results
 # for who guessed nothing in a notebook: what was asked, what many people say, what is measured
 OFTEN_MISSED = {
     "01_patches": (
-        "A model that knows no positions names 52 % of the photographs. Their 64 patches are "
+        "A model that knows no positions names 51 % of the photographs. Their 64 patches are "
         "shuffled. How many %, then?",
         "fewer",
-        52,
+        51,
     ),
     "02_attention": ("By which number does attention with d = 64 divide the scores?", "64", 8),
     "03_encoder": ("What is the loss of a new model of ten classes, before any step?", "1", 2.303),
