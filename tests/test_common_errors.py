@@ -17,6 +17,8 @@ from vitedu.checks.writing.mistake_files import read_errors
 from vitedu.course import run_above
 from vitedu.encoder import Mlp
 
+pytestmark = pytest.mark.slow  # each error is explained beside a whole bank
+
 # --- layers ---------------------------------------------------------------------------------------
 
 

@@ -36,6 +36,8 @@ from vitedu.pretrained.loading import load_pretrained
 from vitedu.pretrained.published import preprocessing
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
 
+pytestmark = pytest.mark.slow  # the file runs and trains
+
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 BLOCKED = ("vitedu", "torchvision", "safetensors", "einops", "timm")
 numbers = itertools.count()

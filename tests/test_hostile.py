@@ -17,6 +17,8 @@ from vitedu.grading.intake.extraction import Extraction
 from vitedu.grading.intake.reading import read_submission
 from vitedu.grading.intake.submissions import find_submissions
 
+pytestmark = pytest.mark.slow  # each file is read in a process of its own
+
 
 def read(folder):
     """Read one student's folder as the grader does."""

@@ -17,6 +17,8 @@ from vitedu.pretrained import load_pretrained, preprocessing, reading
 from vitedu.pretrained.loading import class_distance
 from vitedu.pretrained.reading import shipped_models
 
+pytestmark = pytest.mark.slow  # a thousand photographs for each model
+
 NAME = "vit_pico_patch4_32.cifar10"
 
 
