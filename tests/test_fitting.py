@@ -296,7 +296,7 @@ def test_step_reads_no_number(data, optimizer, monkeypatch):
 
 
 def test_fit_refuses_images_that_are_no_bytes(data):
-    """Float images are refused with their type and shape; so are more images than labels."""
+    """Float images are refused with their type and shape; so is a list, and too few images."""
     data.train.images = data.train.images.float()
     with pytest.raises(
         ValueError, match=r"train images must be a uint8 .*float32.*\(90, 3, 8, 8\)"
@@ -304,6 +304,9 @@ def test_fit_refuses_images_that_are_no_bytes(data):
         fit(make_model(), data, cpu(), **QUIET)
     data.train.images = data.train.images.byte()[:50]
     with pytest.raises(ValueError, match=r"\(50, 3, 8, 8\), 90 labels"):
+        fit(make_model(), data, cpu(), **QUIET)
+    data.train.images = [*data.train.images]
+    with pytest.raises(ValueError, match="got list, 90 labels"):
         fit(make_model(), data, cpu(), **QUIET)
 
 

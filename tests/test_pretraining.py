@@ -51,7 +51,7 @@ def test_unknown_names_and_fused_encoders_are_refused(tmp_path):
     with pytest.raises(ValueError, match="epochs must be positive"):
         pretrain(CNN, tmp_path, epochs=0, data=load_data(limit=1, held_out=10))
     for name, value in {"fused": True, "rope": True, "num_registers": 2}.items():
-        with pytest.raises(ValueError, match=f"an encoder with {name} takes no part"):
+        with pytest.raises(ValueError, match=f"an encoder with {name} cannot see a few patches"):
             MaskedAutoencoder(build_model(preset("vit_pico_patch4_32", **{name: value})))
     with pytest.raises(ValueError, match="has one token; use fused=False"):
         DistilledViT(preset("vit_pico_patch4_32", fused=True, num_registers=1))

@@ -379,7 +379,7 @@ class MaskedAutoencoder(nn.Module):
         masking: the function that hides tokens, such as ``random_masking``.
 
     Raises:
-        ValueError: an encoder that does not take a part of its patches.
+        ValueError: an encoder with one of these, which cannot see a few patches alone.
 
     Example:
         >>> from vitedu.vit import ViTConfig
@@ -398,7 +398,7 @@ class MaskedAutoencoder(nn.Module):
         super().__init__()
         config, D = encoder.config, encoder.config.embed_dim
         if wrong := [n for n in ("fused", "rope", "num_registers") if getattr(config, n, False)]:
-            raise ValueError(f"an encoder with {wrong[0]} takes no part of its patches.")
+            raise ValueError(f"an encoder with {wrong[0]} cannot see a few patches; leave it out.")
         self.encoder, self.masking = encoder, masking
         self.mask_token = nn.Parameter(torch.zeros(1, 1, D))
         self.register_buffer("positions", sincos_positions_2d(config.grid_size, D)[None])

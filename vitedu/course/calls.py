@@ -44,14 +44,14 @@ def progress(notebook: str | None = None, *, end: bool = False) -> None:
     A notebook also shows which parts of the model are the student's. ``end``: this is its last
     cell, so nothing of it is left to read.
     """
-    notebook = notebook or None
     try:
-        if notebook and (name := exercises.notebook_named(notebook)) and end:
-            kept.keep(store.ENDS, name, 1)
+        name = exercises.notebook_named(notebook) if notebook else None
     except ValueError as error:
         print_text(str(error))
         return
-    show(store.table_text(notebook), store.progress_html(notebook))
+    if name and end:
+        kept.keep(store.ENDS, name, 1)
+    show(store.table_text(name), store.progress_html(name))
 
 
 def reset(exercise: Any) -> PrintedText:

@@ -370,7 +370,9 @@ def check_split(split: Any, name: str) -> None:
     is_tensor = isinstance(images, torch.Tensor)
     is_bytes = is_tensor and images.dtype == torch.uint8 and images.ndim == 4
     if not is_bytes or len(images) != len(labels) or not len(labels):
-        kind = f"{images.dtype} of shape {tuple(images.shape)}" if is_tensor else type(images)
+        kind = type(images).__name__
+        if is_tensor:
+            kind = f"{images.dtype} of shape {tuple(images.shape)}"
         raise ValueError(
             f"{name} images must be a uint8 tensor (N, C, H, W), at least one, with a label each "
             f"(got {kind}, {len(labels)} labels)."

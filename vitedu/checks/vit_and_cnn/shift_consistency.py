@@ -19,9 +19,10 @@ def cases(g: Generator) -> list[Case]:
                 classifier_cases.predict(state, x) for x in (images, images.roll(shift, (2, 3)))
             )
             images = images[(before == after) == is_stable]
-        args = {"model": None, "images": images[:B], "shift": shift}
+        images = images[:B]
+        args = {"model": None, "images": images, "shift": shift}
         rest |= {"driver": evaluation.__name__, "number": True, "options": options}
-        name = f"{words}, {B} image(s) of {H} x {W} px, shift {shift}"
+        name = f"{words}, {len(images)} image(s) of {H} x {W} px, shift {shift}"
         return Case(name, args, part, state=state, **rest)
 
     C, (H, W), (dy, dx) = draw(g, 2, 3), distinct(g, 2, 6, 8), distinct(g, 2, 1, 2)
